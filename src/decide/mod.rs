@@ -1,0 +1,1 @@
+//! The decision: pure, from a situation to actions and reasons.

@@ -1,0 +1,75 @@
+//! What is decided.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+use super::{GroupName, NodeId, Reason, Resources};
+
+/// Actions and reasons, and when to ask again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[must_use = "a decision that nobody executes or reports is a bug"]
+pub struct Decision {
+    /// What to do, in this order; empty: nothing.
+    pub actions: Vec<Action>,
+    /// Why, and why not more; the first one is the headline. Never empty.
+    pub reasons: Vec<Reason>,
+    /// When to look again.
+    pub next_at: DateTime<Utc>,
+}
+
+/// One order, to YARN or to the provider.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", tag = "action")]
+pub enum Action {
+    /// Provider: make workers.
+    Create {
+        /// Where.
+        group: GroupName,
+        /// How many.
+        count: u32,
+    },
+    /// YARN: place nothing new on the node.
+    Cordon {
+        /// Which NodeManager.
+        node: NodeId,
+        /// Its group.
+        group: GroupName,
+        /// The provider's name for the machine.
+        instance: String,
+        /// What it declares now, to be given back by `Uncordon`.
+        full: Resources,
+    },
+    /// YARN: the node may take containers again.
+    Uncordon {
+        /// Which NodeManager.
+        node: NodeId,
+        /// What it declared.
+        full: Resources,
+    },
+    /// YARN: let cordoned nodes go when their applications are done.
+    Decommission {
+        /// Which hosts.
+        hosts: Vec<String>,
+        /// How long they may take.
+        timeout: Duration,
+    },
+    /// YARN: take draining nodes back.
+    Recommission {
+        /// Which hosts.
+        hosts: Vec<String>,
+    },
+    /// Provider: delete the machines of nodes that YARN has let go.
+    Delete {
+        /// Where.
+        group: GroupName,
+        /// Which, by the provider's names.
+        instances: Vec<String>,
+    },
+    /// YARN: take hosts whose machine is gone off the exclude file.
+    Release {
+        /// Which hosts.
+        hosts: Vec<String>,
+    },
+}

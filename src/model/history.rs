@@ -1,0 +1,88 @@
+//! A bounded window of samples drawn from observations: the basic algorithm averages over it.
+
+use std::{collections::VecDeque, time::Duration};
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+use super::Resources;
+
+/// Two looks at pending that are nearer than this tell nothing new: applications send their asks anew with every
+/// heartbeat, and for a second or two YARN counts some of them twice.
+pub const CONFIRM_AFTER: Duration = Duration::from_secs(2);
+
+/// Most samples that are kept: a day's cooldown at the default pace, and a bound on memory.
+const SAMPLES_MAX: usize = 40_000;
+
+/// Cluster figures at one instant, of the workers that count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sample {
+    /// When.
+    pub at: DateTime<Utc>,
+    /// Pending as YARN said it.
+    pub pending: Resources,
+    /// What the counted workers may hand out in all (available + allocated + reserved).
+    pub capacity: Resources,
+    /// What their containers hold, and what is reserved.
+    pub allocated: Resources,
+}
+
+/// Samples, oldest first.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct History {
+    samples: VecDeque<Sample>,
+}
+
+impl History {
+    /// Adds a sample and forgets those older than `keep` before it. A sample that is not newer than the last one
+    /// (a clock set back) starts the history anew.
+    pub fn push(&mut self, sample: Sample, keep: Duration) {
+        if self.samples.back().is_some_and(|last| last.at >= sample.at) {
+            self.samples.clear();
+        }
+        self.samples.push_back(sample);
+        while self.samples.len() > SAMPLES_MAX || self.samples.front().is_some_and(|first| first.at + keep < sample.at)
+        {
+            self.samples.pop_front();
+        }
+    }
+
+    /// The newest sample.
+    pub fn latest(&self) -> Option<&Sample> {
+        self.samples.back()
+    }
+
+    /// Samples at or after `from`, oldest first, their pending confirmed: the least of what was seen in this sample
+    /// and in those back to the nearest one at least [`CONFIRM_AFTER`] older. Pending that only one look has shown
+    /// is not yet demand.
+    pub fn confirmed_since(&self, from: DateTime<Utc>) -> Vec<Sample> {
+        let first = self.samples.partition_point(|sample| sample.at < from);
+        (first..self.samples.len()).map(|index| self.confirmed(index)).collect()
+    }
+
+    /// Whether samples reach back to `from`, with no gap longer than `gap`.
+    pub fn covers(&self, from: DateTime<Utc>, now: DateTime<Utc>, gap: Duration) -> bool {
+        let times = self.samples.iter().map(|sample| sample.at).filter(|at| *at + gap >= from);
+        let mut reached = None;
+        for at in times.chain([now]) {
+            match reached {
+                None if at > from + gap => return false,
+                Some(before) if at > before + gap => return false,
+                _ => reached = Some(at),
+            }
+        }
+        reached.is_some()
+    }
+
+    fn confirmed(&self, index: usize) -> Sample {
+        let mut sample = self.samples[index];
+        for earlier in self.samples.range(..index).rev() {
+            sample.pending = sample.pending.min(earlier.pending);
+            if earlier.at + CONFIRM_AFTER <= sample.at {
+                return sample;
+            }
+        }
+        sample.pending = Resources::default();
+        sample
+    }
+}

@@ -1,0 +1,20 @@
+//! The vocabulary: what is observed, described, remembered, decided and why. Plain data with serde;
+//! no I/O, no clock, no decision.
+
+mod action;
+mod capacity;
+mod history;
+mod observation;
+mod reason;
+mod resources;
+mod situation;
+mod state;
+
+pub use action::{Action, Decision};
+pub use capacity::{Capabilities, Capacity, Group, GroupName, Instance, InstanceState, WorkerTemplate};
+pub use history::{History, Sample};
+pub use observation::{Application, Ask, ClusterMetrics, Node, NodeId, NodeState, Observation};
+pub use reason::Reason;
+pub use resources::Resources;
+pub use situation::{Outage, Situation};
+pub use state::{Drain, DrainPhase, Intent, Operation, STATE_VERSION, State};

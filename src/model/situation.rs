@@ -1,0 +1,36 @@
+//! Everything that a decision may depend on.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+use super::{Capacity, History, Observation, State};
+
+/// All inputs of a decision at one instant. Can be serialised: a decision can be computed again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Situation {
+    /// The tick's one reading of the clock.
+    pub now: DateTime<Utc>,
+    /// How long the controller will sleep when nothing calls for more.
+    pub poll_interval: Duration,
+    /// What YARN said, or why it did not.
+    pub observation: Result<Observation, Outage>,
+    /// What the provider said, or why it did not.
+    pub capacity: Result<Capacity, Outage>,
+    /// Samples of the cooldown window.
+    pub history: History,
+    /// What we remember.
+    pub state: State,
+    /// How long to hold after another ResourceManager has taken over.
+    pub restart_hold: Duration,
+    /// How long a worker may be not ready before it is replaced.
+    pub ready_deadline: Duration,
+}
+
+/// Why a look failed. Missing data is not zero.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outage {
+    /// For people.
+    pub text: String,
+}

@@ -1,0 +1,1 @@
+//! Where the state and the decision log are kept.

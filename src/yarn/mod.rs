@@ -1,0 +1,1 @@
+//! YARN as an adapter of the [`crate::ports::Cluster`] port.
