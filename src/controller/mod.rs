@@ -1,1 +1,179 @@
-//! The loop.
+//! The loop: look, reconcile, decide, act, sleep. Knows the ports, never what is behind them.
+//!
+//! Nothing waits inside a tick. Orders to the provider are operations: intended (and saved), given, remembered, and
+//! polled at later ticks. A controller that is killed anywhere finds in its state what it had begun.
+
+mod execute;
+mod reconcile;
+mod retry;
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+
+use crate::{
+    decide,
+    model::{Decision, History, Outage, Situation, State},
+    policy::Policy,
+    ports::{
+        Clock, Cluster, ErrorKind, Journal, PolicyChange, PolicySource, PortError, Provider, StateStore, Tick, Wake,
+    },
+};
+
+/// The shortest pause between two ticks, however long the last one took.
+const PAUSE_MIN: Duration = Duration::from_millis(500);
+
+/// What an operator may set about the loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// The longest time from a change in YARN to the decision on it; YARN is looked at twice in it.
+    pub poll_interval: Duration,
+    /// How long to hold after another ResourceManager has taken over.
+    pub restart_hold: Duration,
+    /// How long a worker may be not ready before it is replaced.
+    pub ready_deadline: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            poll_interval: Duration::from_secs(5),
+            // Applications send their asks anew for some 10 s, new containers wait as long (work-preserving recovery).
+            restart_hold: Duration::from_secs(60),
+            ready_deadline: Duration::from_secs(15 * 60),
+        }
+    }
+}
+
+/// Why the loop ended before it was asked to.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Halt {
+    /// Another controller holds the state, or has changed it.
+    #[error("{0}")]
+    Conflict(String),
+    /// The state cannot be read.
+    #[error("{0}")]
+    State(String),
+}
+
+/// The controller and its world.
+#[derive(Debug)]
+pub struct Controller<C, P, S, J, R> {
+    cluster: C,
+    provider: P,
+    store: S,
+    journal: J,
+    policies: R,
+    policy: Policy,
+    settings: Settings,
+    state: State,
+    saved: State,
+    history: History,
+}
+
+impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Controller<C, P, S, J, R> {
+    /// A controller over these ports, with the state that the store holds.
+    ///
+    /// # Errors
+    /// [`Halt::Conflict`] where another controller holds the state, [`Halt::State`] where it cannot be read.
+    pub fn new(
+        (cluster, provider, mut store, journal, policies): (C, P, S, J, R),
+        policy: Policy,
+        settings: Settings,
+    ) -> Result<Self, Halt> {
+        let state = store.load().map_err(|error| match error.kind {
+            ErrorKind::Conflict => Halt::Conflict(error.text),
+            _ => Halt::State(error.text),
+        })?;
+        let (saved, history) = (state.clone(), History::default());
+        Ok(Self { cluster, provider, store, journal, policies, policy, settings, state, saved, history })
+    }
+
+    /// Ticks until the clock says stop.
+    ///
+    /// # Errors
+    /// [`Halt::Conflict`] where another controller has changed the state.
+    pub async fn run(&mut self, clock: &impl Clock) -> Result<(), Halt> {
+        loop {
+            let decision = self.tick(clock.now()).await?;
+            let next_at = decision.next_at.max(clock.now() + PAUSE_MIN);
+            if clock.sleep_until(next_at).await == Wake::Stop {
+                return Ok(());
+            }
+        }
+    }
+
+    /// One turn: looks at everything, decides, acts, tells the journal.
+    ///
+    /// # Errors
+    /// [`Halt::Conflict`] where another controller has changed the state.
+    pub async fn tick(&mut self, now: DateTime<Utc>) -> Result<Decision, Halt> {
+        let mut notes = self.reload_policy();
+        self.follow_operations(now, &mut notes).await?;
+        let capacity = self.provider.describe().await;
+        let observation = self.cluster.observe(now).await;
+        let timeout = self.policy.basic().graceful_decommission_timeout;
+        let seen = (observation.as_ref().ok(), capacity.as_ref().ok());
+        notes.extend(reconcile::reconcile(&mut self.state, seen.0, seen.1, now, timeout));
+        let situation = self.situation(now, observation.map_err(outage), capacity.map_err(outage));
+        let decision = decide::decide(&self.policy, &situation);
+        self.execute(&decision, &situation, &mut notes).await?;
+        self.save(&mut notes)?;
+        self.journal.tick(&Tick { situation: &situation, policy: &self.policy, decision: &decision, notes: &notes });
+        self.history = situation.history;
+        Ok(decision)
+    }
+
+    /// All that the decision may depend on; the history moves into it, and back after the tick.
+    fn situation(
+        &mut self,
+        now: DateTime<Utc>,
+        observation: Result<crate::model::Observation, Outage>,
+        capacity: Result<crate::model::Capacity, Outage>,
+    ) -> Situation {
+        let Settings { poll_interval, restart_hold, ready_deadline } = self.settings;
+        let (history, state) = (std::mem::take(&mut self.history), self.state.clone());
+        let mut situation =
+            Situation { now, poll_interval, observation, capacity, history, state, restart_hold, ready_deadline };
+        if let Some(sample) = decide::sample(&situation) {
+            situation.history.push(sample, self.policy.basic().cooldown_period + poll_interval * 2);
+        }
+        situation
+    }
+
+    fn reload_policy(&mut self) -> Vec<String> {
+        match self.policies.check() {
+            PolicyChange::Unchanged => Vec::new(),
+            PolicyChange::New(policy) => {
+                self.policy = policy;
+                vec!["the policy has changed: the new one is in force".into()]
+            }
+            PolicyChange::Invalid(text) => {
+                vec![format!("the policy has changed and is not valid; the old one stays in force: {text}")]
+            }
+        }
+    }
+
+    /// Saves the state where it has changed. A disk that is full is told and tried again; nothing is ordered that was
+    /// not saved before. Returns whether the store holds what we hold.
+    fn save(&mut self, notes: &mut Vec<String>) -> Result<bool, Halt> {
+        if self.state == self.saved {
+            return Ok(true);
+        }
+        match self.store.save(&self.state) {
+            Ok(()) => {
+                self.saved = self.state.clone();
+                Ok(true)
+            }
+            Err(PortError { kind: ErrorKind::Conflict, text }) => Err(Halt::Conflict(text)),
+            Err(error) => {
+                notes.push(format!("the state could not be saved: {error}"));
+                Ok(false)
+            }
+        }
+    }
+}
+
+fn outage(error: PortError) -> Outage {
+    Outage { text: error.text }
+}

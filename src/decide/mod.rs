@@ -1,1 +1,132 @@
-//! The decision: pure, from a situation to actions and reasons.
+//! The decision: pure, from a situation to actions and reasons. No I/O, no clock, no async.
+//!
+//! The pipeline: who is who ([`roster`]) → what holds everything back ([`gates`]) → what the algorithm wants
+//! ([`basic`], [`scale`]) within bounds and by weight ([`balance`]), of the workers that cost least ([`select`]) →
+//! how far the leaving workers are ([`leave`]).
+
+pub mod balance;
+pub mod basic;
+mod gates;
+mod leave;
+pub mod roster;
+mod scale;
+mod select;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use chrono::{DateTime, Utc};
+
+use crate::{
+    model::{Action, Capacity, Decision, GroupName, NodeState, Observation, Reason, Sample, Situation},
+    policy::Policy,
+};
+use roster::{Roster, Standing};
+
+/// What to do now, why (and why not more), and when to ask again. The same situation gives the same decision.
+pub fn decide(policy: &Policy, situation: &Situation) -> Decision {
+    let mut draft = Draft::default();
+    match (&situation.observation, &situation.capacity) {
+        (Err(outage), _) => draft.because(Reason::NoObservation { error: outage.text.clone() }),
+        (_, Err(outage)) => draft.because(Reason::NoCapacity { error: outage.text.clone() }),
+        (Ok(observation), Ok(capacity)) => {
+            let view = View::new(policy, situation, observation, capacity);
+            match gates::hold(&view) {
+                Some(reason) => draft.because(reason),
+                None => scale::scale(&view, &mut draft),
+            }
+            leave::advance(&view, &mut draft);
+            gates::remark(&view, &mut draft);
+        }
+    }
+    // Twice in a poll interval: a change that the first look shows is confirmed by the second within it.
+    Decision { actions: draft.actions, reasons: draft.reasons, next_at: situation.now + situation.poll_interval / 2 }
+}
+
+/// The sample that this look adds to the history.
+pub fn sample(situation: &Situation) -> Option<Sample> {
+    let (Ok(observation), Ok(capacity)) = (&situation.observation, &situation.capacity) else { return None };
+    let roster = Roster::of(observation, capacity, &situation.state, situation.now, situation.ready_deadline);
+    Some(roster.sample(observation))
+}
+
+/// What the decision looks at, with the roster worked out once.
+struct View<'a> {
+    policy: &'a Policy,
+    situation: &'a Situation,
+    observation: &'a Observation,
+    capacity: &'a Capacity,
+    roster: Roster<'a>,
+    now: DateTime<Utc>,
+}
+
+impl<'a> View<'a> {
+    fn new(policy: &'a Policy, situation: &'a Situation, observation: &'a Observation, capacity: &'a Capacity) -> Self {
+        let now = situation.now;
+        let roster = Roster::of(observation, capacity, &situation.state, now, situation.ready_deadline);
+        Self { policy, situation, observation, capacity, roster, now }
+    }
+
+    /// Sizes of the groups that exist, without the workers that leave.
+    fn sizes(&self) -> BTreeMap<GroupName, u32> {
+        self.capacity.groups.keys().map(|name| (*name, self.roster.size(*name))).collect()
+    }
+
+    /// Workers that do or will serve: ready and booting.
+    fn serving(&self) -> u32 {
+        self.roster.count(Standing::Ready) + self.roster.count(Standing::Booting)
+    }
+
+    /// What one worker holds: the mean of those that are ready, else the template of the first group that may grow.
+    fn per_worker(&self) -> Option<basic::PerWorker> {
+        let workers = self.roster.count(Standing::Ready);
+        if workers > 0 {
+            return Some(basic::PerWorker { capacity: self.roster.capacity(), workers });
+        }
+        let growing = self.capacity.groups.iter().find(|(name, _)| self.policy.group(**name).max_instances > 0)?;
+        let template = growing.1.template.as_ref()?;
+        Some(basic::PerWorker { capacity: template.resources, workers: 1 })
+    }
+
+    /// When the cooldown is over; `None` when it is.
+    fn cooldown_until(&self) -> Option<DateTime<Utc>> {
+        let until = self.situation.state.cooldown_from()? + self.policy.basic().cooldown_period;
+        (self.now < until).then_some(until)
+    }
+
+    /// Whether the provider may be given an order that makes or deletes machines, or why not.
+    fn provider_is_free(&self, to_delete: bool) -> Result<(), Reason> {
+        let state = &self.situation.state;
+        if let Some(until) = state.provider_retry_at.filter(|until| self.now < *until) {
+            return Err(Reason::ProviderWait { until });
+        }
+        let overlaps = self.capacity.capabilities.overlaps;
+        let in_the_way = state.operations.iter().find(|operation| match operation.intent {
+            crate::model::Intent::Create { .. } => !(overlaps && to_delete),
+            crate::model::Intent::Delete { .. } => !overlaps,
+        });
+        in_the_way.map_or(Ok(()), |operation| Err(Reason::OperationUnderWay { what: operation.intent.to_string() }))
+    }
+
+    fn node_state(&self, host: &str) -> Option<NodeState> {
+        self.observation.node(host).map(|node| node.state)
+    }
+}
+
+/// A decision in the making.
+#[derive(Default)]
+struct Draft {
+    actions: Vec<Action>,
+    reasons: Vec<Reason>,
+    /// Hosts that are taken back in this decision: they do not leave any further.
+    taken_back: BTreeSet<String>,
+}
+
+impl Draft {
+    fn because(&mut self, reason: Reason) {
+        self.reasons.push(reason);
+    }
+
+    fn creates_in(&self, group: GroupName) -> bool {
+        self.actions.iter().any(|action| matches!(action, Action::Create { group: of, .. } if *of == group))
+    }
+}

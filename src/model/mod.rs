@@ -17,4 +17,4 @@ pub use observation::{Application, Ask, ClusterMetrics, Node, NodeId, NodeState,
 pub use reason::Reason;
 pub use resources::Resources;
 pub use situation::{Outage, Situation};
-pub use state::{Drain, DrainPhase, Intent, Operation, STATE_VERSION, State};
+pub use state::{Drain, DrainPhase, Intent, Operation, STATE_VERSION, SeenResourceManager, State, WorkerRecord};

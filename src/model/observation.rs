@@ -94,6 +94,11 @@ impl Node {
         self.total.saturating_sub(self.used)
     }
 
+    /// Whether YARN gives it nothing new: cordoned, or unhealthy.
+    pub fn takes_nothing(&self) -> bool {
+        self.is_cordoned() || self.state == NodeState::Unhealthy
+    }
+
     /// Whether `cordon` has shrunk it: YARN places nothing where less than 2 MB may be handed out.
     pub fn is_cordoned(&self) -> bool {
         self.state == NodeState::Running && self.total.memory_mb <= 1

@@ -12,7 +12,8 @@ use super::{Capacity, History, Observation, State};
 pub struct Situation {
     /// The tick's one reading of the clock.
     pub now: DateTime<Utc>,
-    /// How long the controller will sleep when nothing calls for more.
+    /// The longest time from a change in YARN to the decision on it. YARN is looked at twice in it, because pending
+    /// that one look alone shows is not yet demand.
     pub poll_interval: Duration,
     /// What YARN said, or why it did not.
     pub observation: Result<Observation, Outage>,

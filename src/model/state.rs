@@ -26,8 +26,10 @@ pub struct State {
     pub operations: Vec<Operation>,
     /// Workers on their way out, by host.
     pub drains: BTreeMap<String, Drain>,
-    /// When each worker that is not ready was first seen so, by host.
-    pub not_ready_since: BTreeMap<String, DateTime<Utc>>,
+    /// What is remembered of each worker that the provider has, by host.
+    pub workers: BTreeMap<String, WorkerRecord>,
+    /// Orders ever given: makes request ids that are never used twice.
+    pub orders: u64,
     /// No order to the provider before this instant: it said so, or a failed order is being waited out.
     pub provider_retry_at: Option<DateTime<Utc>>,
     /// Failed orders in a row; the wait grows with it.
@@ -46,6 +48,18 @@ pub struct SeenResourceManager {
     pub replaced_another: bool,
 }
 
+/// What is remembered of one worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkerRecord {
+    /// When the provider first showed it.
+    pub first_seen_at: DateTime<Utc>,
+    /// When YARN first had it running; `None` while it boots.
+    pub ready_at: Option<DateTime<Utc>>,
+    /// Since when it has been of no use; `None` while it is ready.
+    pub not_ready_since: Option<DateTime<Utc>>,
+}
+
 impl Default for State {
     fn default() -> Self {
         Self {
@@ -55,7 +69,8 @@ impl Default for State {
             resource_manager: None,
             operations: Vec::new(),
             drains: BTreeMap::new(),
-            not_ready_since: BTreeMap::new(),
+            workers: BTreeMap::new(),
+            orders: 0,
             provider_retry_at: None,
             provider_failures: 0,
         }
@@ -108,6 +123,15 @@ pub enum Intent {
     },
 }
 
+impl std::fmt::Display for Intent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Create { group, count } => write!(f, "create {count} {group} workers"),
+            Self::Delete { group, instances } => write!(f, "delete {group} workers {}", instances.join(", ")),
+        }
+    }
+}
+
 /// A worker on its way out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -132,8 +156,8 @@ pub struct Drain {
 pub enum DrainPhase {
     /// YARN was told to place nothing new on it. What came at the last moment shows before the next phase.
     Cordoned {
-        /// Since when.
-        since: DateTime<Utc>,
+        /// The first look after the order that showed it: from here on nothing new can have come. `None` until then.
+        seen_at: Option<DateTime<Utc>>,
     },
     /// YARN lets it go once its applications are done, or at the deadline.
     Decommissioning {
@@ -141,7 +165,7 @@ pub enum DrainPhase {
         since: DateTime<Utc>,
         /// When YARN ends what still runs there.
         deadline: DateTime<Utc>,
-        /// Containers at the order: a node that goes in the next moment has lost them.
+        /// Containers at the last look: a node that goes before they end has lost them.
         containers: u32,
     },
     /// YARN has let it go; the machine may be deleted. Its exclude entry stays until the machine is gone.

@@ -1,0 +1,261 @@
+//! Carries a decision out: each action once, its intent saved before, its outcome after.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+
+use super::{Controller, Halt, retry};
+use crate::{
+    model::{Action, Decision, Drain, DrainPhase, GroupName, Intent, NodeId, Operation, Resources, Situation},
+    ports::{Cluster, ErrorKind, Journal, OperationState, PolicySource, PortError, Provider, StateStore},
+};
+
+/// An order that nobody has acknowledged for so long is given up: what it was for may have passed.
+const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(10 * 60);
+
+/// An operation that runs for so long is not waited for any longer; `describe` tells what has become of it.
+const OPERATION_MAX: Duration = Duration::from_secs(60 * 60);
+
+impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Controller<C, P, S, J, R> {
+    /// Polls what is under way, and gives again what was intended and never acknowledged.
+    pub(super) async fn follow_operations(&mut self, now: DateTime<Utc>, notes: &mut Vec<String>) -> Result<(), Halt> {
+        for operation in self.state.operations.clone() {
+            match &operation.operation_id {
+                Some(id) => self.poll(&operation, id, now, notes).await,
+                None if operation.at + UNACKNOWLEDGED_MAX < now => {
+                    notes.push(format!("gave up on an order that was never acknowledged: {}", operation.intent));
+                    self.end(&operation.request_id, now);
+                }
+                None if self.state.provider_retry_at.is_some_and(|at| now < at) => {}
+                None => self.order(operation.clone(), now, notes).await,
+            }
+        }
+        self.save(notes).map(drop)
+    }
+
+    async fn poll(&mut self, operation: &Operation, id: &str, now: DateTime<Utc>, notes: &mut Vec<String>) {
+        match self.provider.poll(id).await {
+            Ok(OperationState::Running) if operation.at + OPERATION_MAX < now => {
+                notes.push(format!(
+                    "an operation runs for too long and is not waited for any more: {}",
+                    operation.intent
+                ));
+                self.end(&operation.request_id, now);
+            }
+            Ok(OperationState::Running) => {}
+            Ok(OperationState::Done) => {
+                self.state.provider_failures = 0;
+                self.end(&operation.request_id, now);
+            }
+            Ok(OperationState::Failed(error)) => {
+                notes.push(format!("failed: {}: {error}", operation.intent));
+                self.wait_out(error.kind, now);
+                self.end(&operation.request_id, now);
+            }
+            Err(PortError { kind: ErrorKind::NotFound, .. }) => {
+                notes.push(format!(
+                    "the provider has forgotten an operation, so it counts as ended: {}",
+                    operation.intent
+                ));
+                self.end(&operation.request_id, now);
+            }
+            Err(error) => notes.push(format!("cannot poll an operation ({}): {error}", operation.intent)),
+        }
+    }
+
+    /// Takes an operation off the list: the cooldown counts from its end.
+    fn end(&mut self, request_id: &str, now: DateTime<Utc>) {
+        self.state.operations.retain(|operation| operation.request_id != request_id);
+        self.state.last_operation_ended_at = Some(now);
+    }
+
+    fn wait_out(&mut self, kind: ErrorKind, now: DateTime<Utc>) {
+        self.state.provider_failures = self.state.provider_failures.saturating_add(1);
+        self.state.provider_retry_at = Some(now + retry::wait(kind, self.state.provider_failures));
+    }
+
+    /// Carries out each action in turn. One that fails does not keep the others from being tried.
+    pub(super) async fn execute(
+        &mut self,
+        decision: &Decision,
+        seen: &Situation,
+        notes: &mut Vec<String>,
+    ) -> Result<(), Halt> {
+        let now = seen.now;
+        for action in &decision.actions {
+            match action {
+                Action::Create { group, count } => {
+                    self.intend(Intent::Create { group: *group, count: *count }, now, notes).await?;
+                }
+                Action::Delete { group, instances } => {
+                    let intent = Intent::Delete { group: *group, instances: instances.clone() };
+                    self.intend(intent, now, notes).await?;
+                }
+                Action::Cordon { node, group, instance, full } => {
+                    let drain = self.drain_of(node, *group, instance, *full, now);
+                    self.cordon(drain, now, notes).await?;
+                }
+                Action::Uncordon { node, full } => self.uncordon(node, *full, now, notes).await?,
+                Action::Decommission { hosts, timeout } => self.decommission(hosts, *timeout, now, notes).await?,
+                Action::Recommission { hosts } => self.recommission(hosts, now, notes).await?,
+                Action::Release { hosts } => self.release(hosts, notes).await?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Saves the intent, then gives the order.
+    async fn intend(&mut self, intent: Intent, now: DateTime<Utc>, notes: &mut Vec<String>) -> Result<(), Halt> {
+        self.state.orders += 1;
+        // Unique even when the state was lost: no other order was begun in this millisecond with this number.
+        let request_id = format!("ya-{:x}-{}", now.timestamp_millis(), self.state.orders);
+        let operation = Operation { request_id, intent, at: now, operation_id: None };
+        self.state.operations.push(operation.clone());
+        if !self.save(notes)? {
+            self.state.operations.pop();
+            return Ok(());
+        }
+        self.order(operation, now, notes).await;
+        self.save(notes).map(drop)
+    }
+
+    /// Gives an order whose intent is saved, for the first time or again.
+    async fn order(&mut self, operation: Operation, now: DateTime<Utc>, notes: &mut Vec<String>) {
+        let request_id = &operation.request_id;
+        let answer = match &operation.intent {
+            Intent::Create { group, count } => self.provider.create(request_id, *group, *count).await,
+            Intent::Delete { group, instances } => self.provider.delete(request_id, *group, instances).await,
+        };
+        match answer {
+            Ok(id) => {
+                let ours = self.state.operations.iter_mut().find(|other| other.request_id == *request_id);
+                if let Some(ours) = ours {
+                    ours.operation_id = Some(id);
+                }
+            }
+            Err(error) => {
+                notes.push(format!("refused: {}: {error}", operation.intent));
+                self.wait_out(error.kind, now);
+                if !retry::may_have_been_taken(error.kind) {
+                    self.state.operations.retain(|other| other.request_id != *request_id);
+                }
+            }
+        }
+    }
+
+    /// The drain that this cordon begins, or goes on with: what the node declared at first is kept.
+    fn drain_of(&self, node: &NodeId, group: GroupName, instance: &str, full: Resources, now: DateTime<Utc>) -> Drain {
+        let before = self.state.drains.get(&node.host);
+        Drain {
+            node: node.clone(),
+            group,
+            instance: instance.to_owned(),
+            full: before.map_or(full, |drain| drain.full),
+            phase: DrainPhase::Cordoned { seen_at: None },
+            since: before.map_or(now, |drain| drain.since),
+        }
+    }
+
+    async fn cordon(&mut self, drain: Drain, now: DateTime<Utc>, notes: &mut Vec<String>) -> Result<(), Halt> {
+        let node = drain.node.clone();
+        self.state.drains.insert(node.host.clone(), drain);
+        self.state.last_scaling_at = Some(now);
+        if !self.save(notes)? {
+            // YARN forgets what the node declared: without the saved figure it could not be given back.
+            self.state.drains.remove(&node.host);
+            return Ok(());
+        }
+        if let Err(error) = self.cluster.cordon(&node).await {
+            notes.push(format!("cannot cordon {node}: {error}"));
+            if !retry::may_have_been_taken(error.kind) {
+                self.state.drains.remove(&node.host);
+            }
+        }
+        self.save(notes).map(drop)
+    }
+
+    async fn uncordon(
+        &mut self,
+        node: &NodeId,
+        full: Resources,
+        now: DateTime<Utc>,
+        notes: &mut Vec<String>,
+    ) -> Result<(), Halt> {
+        match self.cluster.uncordon(node, full).await {
+            Ok(()) => {
+                self.state.drains.remove(&node.host);
+                self.state.last_scaling_at = Some(now);
+            }
+            Err(error) => notes.push(format!("cannot uncordon {node}: {error}")),
+        }
+        self.save(notes).map(drop)
+    }
+
+    /// Looks at the nodes again, and decommissions those on which nothing new can have come.
+    async fn decommission(
+        &mut self,
+        hosts: &[String],
+        timeout: Duration,
+        now: DateTime<Utc>,
+        notes: &mut Vec<String>,
+    ) -> Result<(), Halt> {
+        let nodes = match self.cluster.nodes().await {
+            Ok(nodes) => nodes,
+            Err(error) => {
+                notes.push(format!("not decommissioned, since the nodes could not be looked at again: {error}"));
+                return Ok(());
+            }
+        };
+        let before = self.state.drains.clone();
+        let mut going = Vec::new();
+        for host in hosts {
+            let node = nodes.iter().find(|node| node.id.host == *host);
+            let settled = node.filter(|node| node.takes_nothing());
+            if let (Some(node), Some(drain)) = (settled, self.state.drains.get_mut(host)) {
+                let containers = node.containers;
+                drain.phase = DrainPhase::Decommissioning { since: now, deadline: now + timeout, containers };
+                going.push(host.clone());
+            }
+        }
+        if going.is_empty() || !self.save(notes)? {
+            self.state.drains = before;
+            return Ok(());
+        }
+        if let Err(error) = self.cluster.decommission(&going, timeout).await {
+            notes.push(format!("cannot decommission {}: {error}", going.join(", ")));
+            self.state.drains = before;
+        }
+        self.save(notes).map(drop)
+    }
+
+    /// Takes draining nodes back, and gives them the resources that the cordon took.
+    async fn recommission(
+        &mut self,
+        hosts: &[String],
+        now: DateTime<Utc>,
+        notes: &mut Vec<String>,
+    ) -> Result<(), Halt> {
+        let timeout = self.policy.basic().graceful_decommission_timeout;
+        if let Err(error) = self.cluster.recommission(hosts, timeout).await {
+            notes.push(format!("cannot recommission {}: {error}", hosts.join(", ")));
+            return Ok(());
+        }
+        for host in hosts {
+            // Until it has its resources again it is a cordoned node, and is taken back as such.
+            let Some(drain) = self.state.drains.get_mut(host) else { continue };
+            drain.phase = DrainPhase::Cordoned { seen_at: None };
+            let (node, full) = (drain.node.clone(), drain.full);
+            self.uncordon(&node, full, now, notes).await?;
+        }
+        self.save(notes).map(drop)
+    }
+
+    async fn release(&mut self, hosts: &[String], notes: &mut Vec<String>) -> Result<(), Halt> {
+        let timeout = self.policy.basic().graceful_decommission_timeout;
+        match self.cluster.recommission(hosts, timeout).await {
+            Ok(()) => self.state.drains.retain(|host, _| !hosts.contains(host)),
+            Err(error) => notes.push(format!("cannot take {} off the exclude file: {error}", hosts.join(", "))),
+        }
+        self.save(notes).map(drop)
+    }
+}

@@ -1,0 +1,119 @@
+//! Brings what we remember in line with what is there: reality wins over memory. Pure.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+
+use crate::model::{
+    Capacity, Drain, DrainPhase, Node, NodeState, Observation, SeenResourceManager, State, WorkerRecord,
+};
+
+/// Corrects `state` by what YARN and the provider say; returns what is worth telling people.
+pub(super) fn reconcile(
+    state: &mut State,
+    observation: Option<&Observation>,
+    capacity: Option<&Capacity>,
+    now: DateTime<Utc>,
+    timeout: Duration,
+) -> Vec<String> {
+    let mut notes = Vec::new();
+    if let Some(observation) = observation {
+        let restarted = note_resource_manager(state, observation, now);
+        if restarted {
+            notes.push("another ResourceManager has taken over, or the same one has restarted".to_owned());
+        }
+        for (host, drain) in &mut state.drains {
+            notes.extend(follow_drain(host, drain, observation, now, timeout));
+        }
+    }
+    if let (Some(observation), Some(capacity)) = (observation, capacity) {
+        note_workers(state, observation, capacity, now);
+    }
+    notes
+}
+
+/// Remembers which ResourceManager answers; returns whether it is another than before.
+fn note_resource_manager(state: &mut State, observation: &Observation, now: DateTime<Utc>) -> bool {
+    let started_on_ms = observation.started_on_ms;
+    let replaced_another = match state.resource_manager {
+        Some(seen) if seen.started_on_ms == started_on_ms => return false,
+        before => before.is_some(),
+    };
+    state.resource_manager = Some(SeenResourceManager { started_on_ms, since: now, replaced_another });
+    replaced_another
+}
+
+/// Moves a drain on to where its node is; returns what was lost on the way.
+fn follow_drain(
+    host: &str,
+    drain: &mut Drain,
+    observation: &Observation,
+    now: DateTime<Utc>,
+    timeout: Duration,
+) -> Option<String> {
+    let node = observation.node(host);
+    match (drain.phase, node.map(|node| node.state)) {
+        (DrainPhase::Cordoned { seen_at }, Some(NodeState::Running | NodeState::Unhealthy)) => {
+            let closed = node.is_some_and(Node::takes_nothing);
+            drain.phase = DrainPhase::Cordoned { seen_at: closed.then(|| seen_at.unwrap_or(now)) };
+            None
+        }
+        // The order to decommission was taken although its answer never came.
+        (DrainPhase::Cordoned { .. }, Some(NodeState::Decommissioning)) => {
+            let containers = node.map_or(0, |node| node.containers);
+            drain.phase = DrainPhase::Decommissioning { since: now, deadline: now + timeout, containers };
+            None
+        }
+        (DrainPhase::Decommissioning { since, deadline, .. }, Some(NodeState::Decommissioning)) => {
+            let containers = node.map_or(0, |node| node.containers);
+            drain.phase = DrainPhase::Decommissioning { since, deadline, containers };
+            None
+        }
+        (DrainPhase::Decommissioned { .. }, _) => None,
+        (before, Some(state)) if !state.is_active() => {
+            drain.phase = DrainPhase::Decommissioned { since: now };
+            lost_containers(host, before, state, now)
+        }
+        _ => None,
+    }
+}
+
+/// A node that goes while containers are on it, before its time, has lost them.
+fn lost_containers(host: &str, before: DrainPhase, state: NodeState, now: DateTime<Utc>) -> Option<String> {
+    let DrainPhase::Decommissioning { since, deadline, containers } = before else {
+        return Some(format!("{host} went from YARN ({state:?}) before it was decommissioned: what ran there is lost"));
+    };
+    if containers == 0 {
+        return None;
+    }
+    let after_s = (now - since).num_seconds();
+    Some(if now < deadline {
+        format!(
+            "{host} went {after_s} s after its decommission began, before its time-out, with {containers} containers at the last look: if they had not ended by then, YARN has killed them"
+        )
+    } else {
+        format!(
+            "{host} reached its graceful decommission time-out after {after_s} s: YARN has ended its {containers} containers"
+        )
+    })
+}
+
+/// Remembers since when each worker is there, ready, or not.
+fn note_workers(state: &mut State, observation: &Observation, capacity: &Capacity, now: DateTime<Utc>) {
+    let first_look = state.workers.is_empty();
+    state.workers.retain(|host, _| capacity.instance_of_host(host).is_some());
+    for (_, instance) in capacity.instances() {
+        let node = observation.node(&instance.host);
+        let ready = node.is_some_and(|node| node.state == NodeState::Running);
+        let record = state.workers.entry(instance.host.clone()).or_insert(WorkerRecord {
+            first_seen_at: now,
+            // Workers that YARN knew before we did have booted, whatever has become of them.
+            ready_at: (first_look && node.is_some()).then_some(now),
+            not_ready_since: None,
+        });
+        record.not_ready_since = if ready { None } else { record.not_ready_since.or(Some(now)) };
+        if ready && record.ready_at.is_none() {
+            record.ready_at = Some(now);
+        }
+    }
+}

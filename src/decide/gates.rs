@@ -1,0 +1,46 @@
+//! What holds all scaling back, and what is worth a remark whatever is decided.
+
+use super::{Draft, View, roster::Standing};
+use crate::model::{GroupName, Reason};
+
+/// A cluster with more not-ready workers than this, and a larger share than [`UNHEALTHY_SHARE_PERCENT`], is left
+/// alone: the fault lies elsewhere (Kubernetes' cluster autoscaler draws the same line).
+const UNHEALTHY_WORKERS: u32 = 3;
+/// See [`UNHEALTHY_WORKERS`].
+const UNHEALTHY_SHARE_PERCENT: u32 = 45;
+
+/// The reason for which nothing is scaled just now.
+pub(super) fn hold(view: &View<'_>) -> Option<Reason> {
+    restarted(view).or_else(|| unhealthy(view))
+}
+
+/// Whether another ResourceManager has just taken over: its figures are not yet whole.
+pub(super) fn restarted(view: &View<'_>) -> Option<Reason> {
+    let seen = view.situation.state.resource_manager.filter(|seen| seen.replaced_another)?;
+    let until = seen.since + view.situation.restart_hold;
+    (view.now < until).then_some(Reason::ResourceManagerRestarted { until })
+}
+
+pub(super) fn unhealthy(view: &View<'_>) -> Option<Reason> {
+    let not_ready = view.roster.count(Standing::NotReady);
+    let workers = not_ready + view.serving();
+    let unhealthy = not_ready > UNHEALTHY_WORKERS && not_ready * 100 > workers * UNHEALTHY_SHARE_PERCENT;
+    unhealthy.then_some(Reason::UnhealthyCluster { not_ready, workers })
+}
+
+/// Adds what an operator should know beside the decision.
+pub(super) fn remark(view: &View<'_>, draft: &mut Draft) {
+    let not_ready: Vec<_> = view.roster.with(Standing::NotReady).map(|worker| worker.instance.host.clone()).collect();
+    if !not_ready.is_empty() {
+        draft.because(Reason::NotReady { hosts: not_ready });
+    }
+    if !view.roster.foreign.is_empty() {
+        let hosts = view.roster.foreign.iter().map(|node| node.id.host.clone()).collect();
+        draft.because(Reason::ForeignNodes { hosts });
+    }
+    for group in GroupName::ALL {
+        if view.policy.group(group).max_instances > 0 && !view.capacity.groups.contains_key(&group) {
+            draft.because(Reason::NoSuchGroup { group });
+        }
+    }
+}

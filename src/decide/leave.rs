@@ -1,0 +1,151 @@
+//! How workers leave: cordoned, then decommissioned, then deleted, then forgotten. Each tick moves each of them on by
+//! one step at most.
+
+use std::time::Duration;
+
+use super::{
+    Draft, View, gates,
+    roster::{Standing, Worker},
+};
+use crate::model::{Action, Drain, DrainPhase, GroupName, InstanceState, Intent, Node, NodeState, Reason};
+
+/// How long nothing new may have come to a node before it is decommissioned: a container that was given to it in the
+/// moment before is killed (YARN-11421; measured on three Hadoop lines, never after 3 s).
+pub const SETTLE: Duration = Duration::from_secs(3);
+
+/// Adds the next step of each leaving worker.
+pub(super) fn advance(view: &View<'_>, draft: &mut Draft) {
+    settle(view, draft);
+    decommission(view, draft);
+    replace(view, draft);
+    for group in GroupName::ALL {
+        delete(view, group, draft);
+    }
+    release(view, draft);
+}
+
+/// Cordons again what is not cordoned any more: a ResourceManager that restarted has forgotten it, or somebody else's
+/// refresh has put a draining node back into service.
+fn settle(view: &View<'_>, draft: &mut Draft) {
+    for (host, drain) in drains(view, draft) {
+        let Some(node) = view.observation.node(host).filter(|node| node.state == NodeState::Running) else { continue };
+        let undone = match drain.phase {
+            DrainPhase::Cordoned { .. } => !node.is_cordoned(),
+            DrainPhase::Decommissioning { since, .. } => since < view.observation.at,
+            DrainPhase::Decommissioned { .. } => false,
+        };
+        if undone {
+            draft.actions.push(cordon(node, drain.group, &drain.instance, drain.full));
+        }
+    }
+}
+
+fn decommission(view: &View<'_>, draft: &mut Draft) {
+    // While applications register anew with another ResourceManager, what runs where is not known.
+    if gates::restarted(view).is_some() {
+        return;
+    }
+    let settled = drains(view, draft).into_iter().filter(|(host, drain)| {
+        let long_enough =
+            matches!(drain.phase, DrainPhase::Cordoned { seen_at: Some(seen) } if seen + SETTLE <= view.now);
+        let node = view.observation.node(host);
+        long_enough && node.is_some_and(Node::takes_nothing)
+    });
+    let hosts: Vec<_> = settled.map(|(host, _)| host.clone()).collect();
+    if !hosts.is_empty() {
+        let timeout = view.policy.basic().graceful_decommission_timeout;
+        draft.because(Reason::Decommission { hosts: hosts.clone(), timeout_s: timeout.as_secs() });
+        draft.actions.push(Action::Decommission { hosts, timeout });
+    }
+}
+
+/// Workers that have been of no use for too long leave, so that others can take their place within the bounds.
+fn replace(view: &View<'_>, draft: &mut Draft) {
+    if gates::hold(view).is_some() || !view.capacity.capabilities.deletes_named {
+        return;
+    }
+    for worker in view.roster.with(Standing::NotReady).filter(|worker| is_overdue(view, worker)) {
+        let host = worker.instance.host.clone();
+        match worker.node.filter(|node| node.state == NodeState::Unhealthy) {
+            Some(node) => {
+                draft.actions.push(cordon(node, worker.group, &worker.instance.name, node.total));
+                draft.because(Reason::Replace { host, why: format!("unhealthy: {}", node.health_report) });
+            }
+            None => draft.because(Reason::Replace { host, why: "YARN has lost it, or never saw it".into() }),
+        }
+    }
+}
+
+fn is_overdue(view: &View<'_>, worker: &Worker<'_>) -> bool {
+    let since = view.situation.state.workers.get(&worker.instance.host).and_then(|record| record.not_ready_since);
+    let ours_to_replace = match worker.node.map(|node| node.state) {
+        None => true,
+        // Somebody else cordoned or drains it: theirs to decide.
+        Some(NodeState::Running | NodeState::Decommissioning | NodeState::New) => false,
+        Some(_) => true,
+    };
+    ours_to_replace && since.is_some_and(|since| since + view.situation.ready_deadline <= view.now)
+}
+
+/// Deletes the machines that YARN has let go of. Never beside a create in the same group.
+fn delete(view: &View<'_>, group: GroupName, draft: &mut Draft) {
+    if draft.creates_in(group) || view.provider_is_free(true).is_err() {
+        return;
+    }
+    let is_drained = |host: &String| {
+        let drain = view.situation.state.drains.get(host);
+        drain.is_some_and(|drain| matches!(drain.phase, DrainPhase::Decommissioned { .. }))
+    };
+    let has_no_node = |worker: &Worker<'_>| worker.node.is_none_or(|node| !node.state.is_active());
+    let may_replace = gates::hold(view).is_none() && view.capacity.capabilities.deletes_named;
+    let gone = view.roster.workers.iter().filter(|worker| {
+        let overdue = worker.standing == Standing::NotReady && has_no_node(worker) && is_overdue(view, worker);
+        worker.group == group
+            && worker.instance.state != InstanceState::Stopping
+            && (is_drained(&worker.instance.host) || (overdue && may_replace))
+            && !is_being_deleted(view, &worker.instance.name)
+    });
+    let instances: Vec<_> = gone.map(|worker| worker.instance.name.clone()).collect();
+    if !instances.is_empty() {
+        draft.because(Reason::Delete { instances: instances.clone() });
+        draft.actions.push(Action::Delete { group, instances });
+    }
+}
+
+fn is_being_deleted(view: &View<'_>, name: &String) -> bool {
+    view.situation.state.operations.iter().any(|operation| match &operation.intent {
+        Intent::Delete { instances, .. } => instances.contains(name),
+        Intent::Create { .. } => false,
+    })
+}
+
+/// Takes hosts off the exclude file whose machines are gone, so that their names may serve again.
+fn release(view: &View<'_>, draft: &mut Draft) {
+    let hosts: Vec<_> = unreleased(view).cloned().collect();
+    if !hosts.is_empty() {
+        draft.because(Reason::Release { hosts: hosts.clone() });
+        draft.actions.push(Action::Release { hosts });
+    }
+}
+
+/// Leaving hosts whose machine is gone.
+pub(super) fn unreleased<'a>(view: &View<'a>) -> impl Iterator<Item = &'a String> {
+    view.situation
+        .state
+        .drains
+        .iter()
+        .filter(|(host, drain)| {
+            let may_run = view.node_state(host).is_some_and(NodeState::is_active);
+            view.capacity.instance_of_host(host).is_none() && !may_run && !is_being_deleted(view, &drain.instance)
+        })
+        .map(|(host, _)| host)
+}
+
+/// The order that keeps new containers off a node.
+pub(super) fn cordon(node: &Node, group: GroupName, instance: &str, full: crate::model::Resources) -> Action {
+    Action::Cordon { node: node.id.clone(), group, instance: instance.to_owned(), full }
+}
+
+fn drains<'a>(view: &View<'a>, draft: &Draft) -> Vec<(&'a String, &'a Drain)> {
+    view.situation.state.drains.iter().filter(|(host, _)| !draft.taken_back.contains(*host)).collect()
+}

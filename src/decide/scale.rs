@@ -1,0 +1,270 @@
+//! From what the algorithm wants to actions: taken back before made, within bounds, by weight, after the cooldown.
+
+use chrono::{DateTime, Utc};
+
+use super::{
+    Draft, View,
+    balance::{self, Sizes},
+    basic::{self, Estimate},
+    leave,
+    roster::Standing,
+    select,
+};
+use crate::model::{Action, Drain, DrainPhase, GroupName, NodeState, Reason, Resources, Sample};
+
+/// Adds what is to be done about the size of the cluster, and why.
+pub(super) fn scale(view: &View<'_>, draft: &mut Draft) {
+    if enforce_minimum(view, draft) || enforce_maximum(view, draft) {
+        return;
+    }
+    // A scaling period starts when the last one has ended; before, and in averages, its samples do not count.
+    let window = view.now - view.policy.basic().cooldown_period;
+    let from = view.situation.state.cooldown_from().map_or(window, |last| last.max(window));
+    let samples = view.situation.history.confirmed_since(from);
+    let Some(estimate) = estimate(view, &samples, draft) else { return };
+    let delta = i64::from(estimate.workers) - i64::from(view.serving());
+    match delta {
+        1.. => scale_up(view, draft, &estimate, delta, &samples),
+        0 => steady(view, draft, &estimate, &samples),
+        _ => scale_down(view, draft, &estimate, delta, from),
+    }
+}
+
+fn estimate(view: &View<'_>, samples: &[Sample], draft: &mut Draft) -> Option<Estimate> {
+    let Some(per_worker) = view.per_worker() else {
+        draft.because(Reason::UnknownTemplate { group: GroupName::Primary });
+        return None;
+    };
+    let estimate = basic::estimate(view.policy.basic(), samples, per_worker);
+    if estimate.is_none() {
+        draft.because(window_not_full(view));
+    }
+    estimate
+}
+
+fn steady(view: &View<'_>, draft: &mut Draft, estimate: &Estimate, samples: &[Sample]) {
+    if let Some(reason) = unconfirmed(view, samples) {
+        draft.because(reason);
+    }
+    draft.because(Reason::Steady {
+        workers: view.serving(),
+        metric: estimate.metric,
+        pending: estimate.pending,
+        allocated: estimate.allocated,
+    });
+}
+
+/// A group below its minimum grows at once: the operator asked for it, whatever the load.
+fn enforce_minimum(view: &View<'_>, draft: &mut Draft) -> bool {
+    let mut below = false;
+    for (group, size) in view.sizes() {
+        let min = view.policy.group(group).min_instances;
+        if size >= min {
+            continue;
+        }
+        below = true;
+        let taken = take_back(view, draft, min - size, |drain| drain.group == group);
+        if size + taken < min {
+            let additions = Sizes::from([(group, min - size - taken)]);
+            create(view, draft, additions, Reason::BelowMinimum { group, size, min });
+        }
+    }
+    below
+}
+
+/// A group above its maximum shrinks by graceful decommission, after the cooldown.
+fn enforce_maximum(view: &View<'_>, draft: &mut Draft) -> bool {
+    let mut above = Sizes::new();
+    for (group, size) in view.sizes() {
+        let max = view.policy.group(group).max_instances;
+        if size > max {
+            above.insert(group, size - max);
+            draft.because(Reason::AboveMaximum { group, size, max });
+        }
+    }
+    if above.is_empty() {
+        return false;
+    }
+    match may_shrink(view) {
+        Ok(()) => drain(view, draft, &above),
+        Err(reason) => draft.because(reason),
+    }
+    true
+}
+
+fn scale_up(view: &View<'_>, draft: &mut Draft, estimate: &Estimate, delta: i64, samples: &[Sample]) {
+    if let Some(reason) = unconfirmed(view, samples).or_else(|| demand_gone(samples, estimate)) {
+        return draft.because(reason);
+    }
+    let sizes = view.sizes();
+    let size: u32 = sizes.values().sum();
+    let change = match basic::change(view.policy.basic(), delta, size) {
+        Ok(change) => u32::try_from(change).unwrap_or(u32::MAX),
+        Err(reason) => return draft.because(reason),
+    };
+    let taken = take_back(view, draft, change, |_| true);
+    if change > taken {
+        add(view, draft, estimate, change - taken, taken);
+    }
+}
+
+/// Makes `missing` workers, as far as cooldown and bounds let us.
+fn add(view: &View<'_>, draft: &mut Draft, estimate: &Estimate, missing: u32, taken: u32) {
+    if let Some(until) = view.cooldown_until() {
+        return draft.because(Reason::Cooldown { until });
+    }
+    let mut sizes = view.sizes();
+    let taken_back = draft.taken_back.iter().filter_map(|host| view.situation.state.drains.get(host));
+    taken_back.for_each(|drain| *sizes.entry(drain.group).or_insert(0) += 1);
+    let additions = balance::grow(view.policy, &sizes, missing);
+    let (from, added): (u32, u32) = (sizes.values().sum(), additions.values().sum());
+    if added > 0 {
+        let Estimate { metric, pending, workers, .. } = *estimate;
+        let reason = Reason::ScaleUp { from: from - taken, to: from + added, metric, pending, estimated: workers };
+        create(view, draft, additions, reason);
+    }
+    if added < missing {
+        draft.because(Reason::ReachedMaximum { wanted: from + missing, max: from + added });
+    }
+}
+
+/// Orders workers for this reason, unless the provider is not to be asked just now.
+fn create(view: &View<'_>, draft: &mut Draft, additions: Sizes, reason: Reason) {
+    if let Err(reason) = view.provider_is_free(false) {
+        return draft.because(reason);
+    }
+    // A new machine may get the name of one that is gone: first that name leaves the exclude file.
+    if leave::unreleased(view).next().is_some() {
+        return;
+    }
+    draft.because(reason);
+    draft.actions.extend(additions.into_iter().map(|(group, count)| Action::Create { group, count }));
+}
+
+/// Takes up to `wanted` leaving workers back, those with most room first. That needs no cooldown: it costs nothing,
+/// boots nothing, and can be undone. Returns how many.
+fn take_back(view: &View<'_>, draft: &mut Draft, wanted: u32, of: impl Fn(&Drain) -> bool) -> u32 {
+    let mut sizes = view.sizes();
+    let mut able: Vec<_> =
+        view.situation.state.drains.iter().filter(|(host, drain)| of(drain) && can_serve(view, host, drain)).collect();
+    able.sort_by_key(|(host, _)| view.observation.node(host).map(|node| node.used.memory_mb));
+    let mut decommissioning = Vec::new();
+    let mut taken = Vec::new();
+    for (host, drain) in able {
+        let size = sizes.entry(drain.group).or_insert(0);
+        if u32::try_from(taken.len()).is_ok_and(|count| count >= wanted)
+            || *size >= view.policy.group(drain.group).max_instances
+        {
+            continue;
+        }
+        *size += 1;
+        taken.push(host.clone());
+        match drain.phase {
+            DrainPhase::Cordoned { .. } => {
+                draft.actions.push(Action::Uncordon { node: drain.node.clone(), full: drain.full })
+            }
+            _ => decommissioning.push(host.clone()),
+        }
+    }
+    if !decommissioning.is_empty() {
+        draft.actions.push(Action::Recommission { hosts: decommissioning });
+    }
+    if !taken.is_empty() {
+        draft.because(Reason::Recommission { hosts: taken.clone() });
+    }
+    draft.taken_back.extend(taken.iter().cloned());
+    u32::try_from(taken.len()).unwrap_or(u32::MAX)
+}
+
+/// Whether a leaving worker can be had back: its NodeManager is still there.
+fn can_serve(view: &View<'_>, host: &str, drain: &Drain) -> bool {
+    let state = view.node_state(host);
+    match drain.phase {
+        DrainPhase::Cordoned { .. } => state == Some(NodeState::Running),
+        DrainPhase::Decommissioning { .. } => matches!(state, Some(NodeState::Decommissioning | NodeState::Running)),
+        DrainPhase::Decommissioned { .. } => false,
+    }
+}
+
+fn scale_down(view: &View<'_>, draft: &mut Draft, estimate: &Estimate, delta: i64, from: DateTime<Utc>) {
+    if let Some(reason) = still_pending(view).or_else(|| may_shrink(view).err()).or_else(|| half_knowledge(view, from))
+    {
+        return draft.because(reason);
+    }
+    let sizes = view.sizes();
+    let size: u32 = sizes.values().sum();
+    let change = match basic::change(view.policy.basic(), delta, size) {
+        Ok(change) => u32::try_from(-change).unwrap_or(0),
+        Err(reason) => return draft.because(reason),
+    };
+    let removals = balance::shrink(view.policy, &sizes, change);
+    let removed: u32 = removals.values().sum();
+    if removed > 0 {
+        let Estimate { metric, allocated, workers, .. } = *estimate;
+        draft.because(Reason::ScaleDown { from: size, to: size - removed, metric, allocated, estimated: workers });
+        drain(view, draft, &removals);
+    }
+    if removed < change {
+        draft.because(Reason::ReachedMinimum { wanted: size.saturating_sub(change), min: size - removed });
+    }
+}
+
+/// Whether workers may be taken away at all just now, or why not.
+fn may_shrink(view: &View<'_>) -> Result<(), Reason> {
+    let draining = &view.situation.state.drains;
+    if !draining.is_empty() {
+        return Err(Reason::Draining { hosts: draining.keys().cloned().collect() });
+    }
+    if let Some(until) = view.cooldown_until() {
+        return Err(Reason::Cooldown { until });
+    }
+    if view.roster.count(Standing::Booting) > 0 {
+        let hosts = view.roster.with(Standing::Booting).map(|worker| worker.instance.host.clone()).collect();
+        return Err(Reason::Booting { hosts });
+    }
+    if !view.capacity.capabilities.deletes_named {
+        return Err(Reason::CannotDeleteNamed);
+    }
+    view.provider_is_free(true)
+}
+
+/// Nothing is taken away on samples that do not fill the window.
+fn half_knowledge(view: &View<'_>, from: DateTime<Utc>) -> Option<Reason> {
+    // Two poll intervals without a sample are an outage, not a pause.
+    let gap = view.situation.poll_interval * 2;
+    let full = view.situation.history.covers(from, view.now, gap);
+    (!full).then(|| window_not_full(view))
+}
+
+fn window_not_full(view: &View<'_>) -> Reason {
+    Reason::WindowNotFull { window_s: view.policy.basic().cooldown_period.as_secs() }
+}
+
+/// What one look alone shows is neither demand nor idleness.
+fn still_pending(view: &View<'_>) -> Option<Reason> {
+    let pending = view.situation.history.latest()?.pending;
+    (pending.memory_mb > 0 || pending.vcores > 0)
+        .then_some(Reason::Unconfirmed { pending_mb: pending.memory_mb, pending_vcores: pending.vcores })
+}
+
+fn unconfirmed(view: &View<'_>, samples: &[Sample]) -> Option<Reason> {
+    let confirmed = samples.last().map_or(Resources::default(), |sample| sample.pending);
+    if confirmed.memory_mb > 0 || confirmed.vcores > 0 { None } else { still_pending(view) }
+}
+
+/// Machines are not made for demand that has passed, whatever the average says.
+fn demand_gone(samples: &[Sample], estimate: &Estimate) -> Option<Reason> {
+    let now = samples.last().map_or(0, |sample| basic::amount(estimate.metric, sample.pending));
+    (now == 0).then_some(Reason::DemandGone { metric: estimate.metric, pending: estimate.pending })
+}
+
+/// Cordons the cheapest workers of each group.
+fn drain(view: &View<'_>, draft: &mut Draft, removals: &Sizes) {
+    for (group, count) in removals {
+        let ready = view.roster.with(Standing::Ready).filter(|worker| worker.group == *group).copied().collect();
+        let leaving = select::cheapest_first(view.observation, ready).into_iter().take(*count as usize);
+        for (worker, node) in leaving.filter_map(|worker| worker.node.map(|node| (worker, node))) {
+            draft.actions.push(leave::cordon(node, *group, &worker.instance.name, node.total));
+        }
+    }
+}
