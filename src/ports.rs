@@ -80,12 +80,12 @@ pub trait Cluster {
     async fn observe(&self, now: DateTime<Utc>) -> Result<Observation, PortError>;
     /// The nodes alone, quickly: the look right before a drain.
     async fn nodes(&self) -> Result<Vec<Node>, PortError>;
-    /// Place nothing new on this node; what runs there runs on.
-    async fn cordon(&self, node: &NodeId) -> Result<(), PortError>;
+    /// Place nothing new on this node: shrink what it may hand out to `leave`, or to the least that YARN takes where
+    /// that is more. What runs there runs on.
+    async fn cordon(&self, node: &NodeId, leave: Resources) -> Result<(), PortError>;
     /// Give a cordoned node its resources back.
     async fn uncordon(&self, node: &NodeId, full: Resources) -> Result<(), PortError>;
-    /// Drain these hosts; YARN ends what still runs there after `timeout`. `draining` are the hosts that our earlier
-    /// orders put on the exclude file and that must stay there.
+    /// Drain these hosts; YARN ends what still runs there after `timeout`.
     async fn decommission(&self, hosts: &[String], timeout: Duration) -> Result<(), PortError>;
     /// Take these hosts off the exclude file: a draining node serves again, a machine that is gone is forgotten.
     async fn recommission(&self, hosts: &[String], timeout: Duration) -> Result<(), PortError>;
