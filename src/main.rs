@@ -1,3 +1,7 @@
 //! The binary: everything is in the library.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    yarn_autoscaler::cli::main()
+}

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::GroupName;
+use crate::model::{GroupName, WorkerTemplate};
 
 /// A valid autoscaling policy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -17,6 +17,12 @@ pub struct Policy {
     pub primary: GroupPolicy,
     /// Bounds and weight of the secondary workers; absent means that the policy leaves none.
     pub secondary: Option<GroupPolicy>,
+    /// What one primary worker is, where the file says it; used where the provider does not tell.
+    #[serde(default)]
+    pub primary_template: Option<WorkerTemplate>,
+    /// What one secondary worker is, where the file says it; used where the provider does not tell.
+    #[serde(default)]
+    pub secondary_template: Option<WorkerTemplate>,
 }
 
 impl Policy {
@@ -27,6 +33,14 @@ impl Policy {
             GroupName::Secondary => {
                 self.secondary.unwrap_or(GroupPolicy { min_instances: 0, max_instances: 0, weight: 0 })
             }
+        }
+    }
+
+    /// What one worker of a group is, where the file says it.
+    pub fn template(&self, name: GroupName) -> Option<&WorkerTemplate> {
+        match name {
+            GroupName::Primary => self.primary_template.as_ref(),
+            GroupName::Secondary => self.secondary_template.as_ref(),
         }
     }
 

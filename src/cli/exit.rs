@@ -1,0 +1,29 @@
+//! Exit codes: an interface that scripts and systemd units build on. A code never changes its meaning.
+
+use std::process::ExitCode;
+
+/// All went well.
+pub const OK: u8 = 0;
+
+/// A bug of this program.
+pub const BUG: u8 = 1;
+
+/// The command line, or a file that it names, cannot be used: a wrong flag, a file that cannot be read.
+pub const USAGE: u8 = 2;
+
+/// A policy is invalid (or, with `--deny-warnings`, has warnings).
+pub const INVALID_POLICY: u8 = 3;
+
+/// What a scenario or a comparison expects did not come true.
+pub const EXPECTATION_FAILED: u8 = 4;
+
+/// Another controller holds the state.
+pub const STATE_HELD: u8 = 5;
+
+/// The cluster or the provider cannot be reached.
+pub const UNREACHABLE: u8 = 6;
+
+/// The process's end with one of these codes.
+pub fn code(code: u8) -> ExitCode {
+    ExitCode::from(code)
+}
