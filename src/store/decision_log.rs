@@ -1,0 +1,341 @@
+//! The decision log: what was decided, and why, one JSON object a line, for people, `explain` and whoever reads JSON.
+//! Writes records and nothing else; reading them back is [`Log`]'s.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, Read, Seek, SeekFrom, Write},
+    mem::{Discriminant, discriminant},
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
+
+use crate::{
+    model::{Action, Capacity, Instance, InstanceState, NodeState, Observation, Reason, Situation, State},
+    ports::{Journal, Tick},
+};
+
+pub use super::decision_reader::{BadLine, Log, rotated};
+
+/// A quiet loop leaves a line this often all the same: whoever reads the log sees that it was alive.
+const HEARTBEAT: Duration = Duration::from_secs(600);
+
+/// When the log is rotated, in bytes: with the one old file, some 200,000 records are kept.
+const LOG_BYTES_MAX: u64 = 64 << 20;
+
+/// Most notes of one record, and the longest of them: notes carry what other programs say.
+const NOTES_MAX: usize = 20;
+const NOTE_CHARS_MAX: usize = 1_000;
+
+/// The decision log is read by the operator and by the group that keeps the cluster.
+const MODE: u32 = 0o640;
+
+/// What a decision comes to, in the words of Dataproc's autoscaler log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Verdict {
+    /// Workers are ordered.
+    ScaleUp,
+    /// Workers are on their way out: cordon, decommission or delete.
+    ScaleDown,
+    /// Nothing, or housekeeping.
+    NoScale,
+    /// Workers on their way out are taken back.
+    Cancel,
+    /// More than one of these at once.
+    Mixed,
+}
+
+impl Verdict {
+    /// What these actions come to.
+    pub fn of(actions: &[Action]) -> Self {
+        let kinds = actions.iter().filter_map(|action| match action {
+            Action::Create { .. } => Some(Self::ScaleUp),
+            Action::Cordon { .. } | Action::Decommission { .. } | Action::Delete { .. } => Some(Self::ScaleDown),
+            Action::Recommission { .. } | Action::Uncordon { .. } => Some(Self::Cancel),
+            Action::Release { .. } => None,
+        });
+        let one = |before: Self, kind| if before == kind { kind } else { Self::Mixed };
+        kinds.reduce(one).unwrap_or(Self::NoScale)
+    }
+
+    /// As in the log: `SCALE_UP`, …
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::ScaleUp => "SCALE_UP",
+            Self::ScaleDown => "SCALE_DOWN",
+            Self::NoScale => "NO_SCALE",
+            Self::Cancel => "CANCEL",
+            Self::Mixed => "MIXED",
+        }
+    }
+}
+
+/// Workers by what they are good for just now. The four parts add up to the machines that exist or are being made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Workers {
+    /// Take containers.
+    pub ready: u32,
+    /// Machines whose NodeManager has not registered with YARN yet.
+    pub booting: u32,
+    /// On their way out.
+    pub draining: u32,
+    /// There, but of no use: failed, unhealthy, lost.
+    #[serde(default)]
+    pub unusable: u32,
+    /// Machines that exist or are being made, less those being deleted (the provider's count).
+    pub size: u32,
+}
+
+impl Workers {
+    /// `None` where YARN or the provider did not answer: missing is not zero.
+    pub fn of(situation: &Situation) -> Option<Self> {
+        let (Ok(observation), Ok(capacity)) = (&situation.observation, &situation.capacity) else { return None };
+        Some(Self::count(observation, capacity, &situation.state))
+    }
+
+    fn count(observation: &Observation, capacity: &Capacity, state: &State) -> Self {
+        let mut workers = Self::default();
+        for (_, instance) in capacity.instances().filter(|(_, instance)| instance.state != InstanceState::Stopping) {
+            workers.size += 1;
+            *workers.part(observation, instance, state) += 1;
+        }
+        workers
+    }
+
+    fn part(&mut self, observation: &Observation, instance: &Instance, state: &State) -> &mut u32 {
+        let node = observation.node(&instance.host);
+        if state.drains.contains_key(&instance.host) {
+            return &mut self.draining;
+        }
+        match node.map(|node| node.state) {
+            _ if instance.state == InstanceState::Failed => &mut self.unusable,
+            Some(NodeState::Decommissioning) => &mut self.draining,
+            Some(NodeState::Running) if node.is_some_and(|node| node.is_cordoned()) => &mut self.draining,
+            Some(NodeState::Running) => &mut self.ready,
+            None | Some(NodeState::New | NodeState::Rebooted) => &mut self.booting,
+            // A new machine may have the name of one that went away in good order, which YARN remembers.
+            Some(NodeState::Decommissioned | NodeState::Shutdown) => &mut self.booting,
+            Some(_) if instance.state == InstanceState::Provisioning => &mut self.booting,
+            Some(NodeState::Unhealthy | NodeState::Lost | NodeState::Unknown) => &mut self.unusable,
+        }
+    }
+}
+
+/// One line of the log.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Record {
+    /// The tick's time.
+    pub at: DateTime<Utc>,
+    /// What it came to.
+    pub decision: Verdict,
+    /// Memory that applications wait for, in MB. This and the other figures are absent when YARN did not answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pending_mb: Option<u64>,
+    /// Cores that applications wait for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pending_vcores: Option<u64>,
+    /// GPUs that applications wait for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pending_gpus: Option<u64>,
+    /// Containers that applications wait for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub containers_pending: Option<u64>,
+    /// Free memory in MB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub available_mb: Option<u64>,
+    /// Memory in use in MB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allocated_mb: Option<u64>,
+    /// Absent when YARN or the provider did not answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workers: Option<Workers>,
+    /// The orders. Those that this version does not know are left out when an old log is read.
+    #[serde(default, deserialize_with = "known")]
+    pub actions: Vec<Action>,
+    /// The reasons, the headline first. Read as leniently as the actions; `text` has them all.
+    #[serde(default, deserialize_with = "known")]
+    pub reasons: Vec<Reason>,
+    /// The reasons as sentences.
+    #[serde(default)]
+    pub text: Vec<String>,
+    /// What went wrong or was noticed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+impl Record {
+    /// The line for one tick.
+    pub fn of(tick: &Tick<'_>) -> Self {
+        let metrics = tick.situation.observation.as_ref().ok().map(|observation| observation.metrics);
+        Self {
+            at: tick.situation.now,
+            decision: Verdict::of(&tick.decision.actions),
+            pending_mb: metrics.map(|metrics| metrics.pending.memory_mb),
+            pending_vcores: metrics.map(|metrics| metrics.pending.vcores),
+            pending_gpus: metrics.map(|metrics| metrics.pending.gpus),
+            containers_pending: metrics.map(|metrics| metrics.containers_pending),
+            available_mb: metrics.map(|metrics| metrics.available.memory_mb),
+            allocated_mb: metrics.map(|metrics| metrics.allocated.memory_mb),
+            workers: Workers::of(tick.situation),
+            actions: tick.decision.actions.clone(),
+            reasons: tick.decision.reasons.clone(),
+            text: tick.decision.reasons.iter().map(ToString::to_string).collect(),
+            notes: tick.notes.iter().take(NOTES_MAX).map(|note| note.chars().take(NOTE_CHARS_MAX).collect()).collect(),
+        }
+    }
+
+    /// What makes this record news. Figures inside the reasons are not: they move with every look.
+    pub fn headline(&self) -> Headline {
+        Headline {
+            decision: self.decision,
+            reasons: self.reasons.iter().map(discriminant).collect(),
+            waiting: self.pending_mb.map(|pending| pending > 0),
+            workers: self.workers,
+            notes: self.notes.clone(),
+        }
+    }
+
+    /// Whether anything was ordered.
+    pub fn acted(&self) -> bool {
+        !self.actions.is_empty()
+    }
+
+    /// The first reason's sentence.
+    pub fn reason(&self) -> &str {
+        self.text.first().map_or("", String::as_str)
+    }
+}
+
+/// Two records with equal headlines tell a person the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Headline {
+    decision: Verdict,
+    reasons: Vec<Discriminant<Reason>>,
+    waiting: Option<bool>,
+    workers: Option<Workers>,
+    notes: Vec<String>,
+}
+
+fn known<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<Vec<T>, D::Error> {
+    let values = Vec::<serde_json::Value>::deserialize(deserializer)?;
+    Ok(values.into_iter().filter_map(|value| serde_json::from_value(value).ok()).collect())
+}
+
+/// Appends records to a file; rotates it once (`<path>.1`) when it is full. Lines are not synced: the log explains, and
+/// what must survive a power cut is in the state.
+#[derive(Debug)]
+pub struct DecisionLog {
+    path: PathBuf,
+    file: File,
+    bytes: u64,
+    bytes_max: u64,
+    /// The file ends in the middle of a line: a crash, or a disk that was full.
+    torn: bool,
+    last: Option<(DateTime<Utc>, Headline)>,
+    failing: bool,
+}
+
+impl DecisionLog {
+    /// Opens the log for appending; makes it where there is none.
+    ///
+    /// # Errors
+    /// The file cannot be opened for writing.
+    pub fn open(path: impl Into<PathBuf>) -> io::Result<Self> {
+        Self::with_limit(path, LOG_BYTES_MAX)
+    }
+
+    /// As [`DecisionLog::open`], with another size in bytes at which the file is rotated.
+    ///
+    /// # Errors
+    /// As [`DecisionLog::open`].
+    pub fn with_limit(path: impl Into<PathBuf>, bytes_max: u64) -> io::Result<Self> {
+        let path = path.into();
+        let mut file = open_append(&path)?;
+        let bytes = file.seek(SeekFrom::End(0))?;
+        let torn = bytes > 0 && !ends_a_line(&mut file)?;
+        Ok(Self { path, file, bytes, bytes_max, torn, last: None, failing: false })
+    }
+
+    /// Appends this record if it is news, or the first for ten minutes; says whether it did.
+    ///
+    /// # Errors
+    /// The file cannot be written; the next record is tried anew, on a line of its own.
+    pub fn record(&mut self, record: &Record) -> io::Result<bool> {
+        let headline = record.headline();
+        if !record.acted() && !self.is_news(record.at, &headline) {
+            return Ok(false);
+        }
+        let mut line = serde_json::to_vec(record)?;
+        line.push(b'\n');
+        self.append(&line)?;
+        self.last = Some((record.at, headline));
+        Ok(true)
+    }
+
+    fn is_news(&self, at: DateTime<Utc>, headline: &Headline) -> bool {
+        match &self.last {
+            // A clock set back is news, too.
+            Some((last_at, last)) => last != headline || at >= *last_at + HEARTBEAT || at < *last_at,
+            None => true,
+        }
+    }
+
+    fn append(&mut self, line: &[u8]) -> io::Result<()> {
+        if self.bytes > 0 && self.bytes + line.len() as u64 > self.bytes_max {
+            self.rotate()?;
+        }
+        if self.torn {
+            self.file.write_all(b"\n")?;
+            self.bytes += 1;
+        }
+        // Until the whole line is out, it counts as torn: a disk may fill up in its middle.
+        self.torn = true;
+        self.file.write_all(line)?;
+        self.torn = false;
+        self.bytes += line.len() as u64;
+        Ok(())
+    }
+
+    fn rotate(&mut self) -> io::Result<()> {
+        fs::rename(&self.path, rotated(&self.path))?;
+        self.file = open_append(&self.path)?;
+        (self.bytes, self.torn) = (0, false);
+        Ok(())
+    }
+}
+
+impl Journal for DecisionLog {
+    /// A log that cannot be written is reported once and does not stop the loop.
+    fn tick(&mut self, tick: &Tick<'_>) {
+        let written = self.record(&Record::of(tick));
+        match &written {
+            Err(error) if !self.failing => {
+                tracing::error!("cannot write the decision log {}: {error}", self.path.display());
+            }
+            Ok(true) if self.failing => tracing::info!("the decision log {} is written again", self.path.display()),
+            _ => {}
+        }
+        match written {
+            Ok(false) => {}
+            Ok(true) => self.failing = false,
+            Err(_) => self.failing = true,
+        }
+    }
+}
+
+fn open_append(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).append(true).create(true).mode(MODE).open(path)
+}
+
+fn ends_a_line(file: &mut File) -> io::Result<bool> {
+    let mut last = [0];
+    file.seek(SeekFrom::End(-1))?;
+    file.read_exact(&mut last)?;
+    Ok(last == *b"\n")
+}
