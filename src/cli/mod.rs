@@ -33,3 +33,7 @@ pub fn main() -> ExitCode {
         Command::Schema(args) => schema::run(&args),
     }
 }
+pub mod explain;
+pub mod live;
+mod live_view;
+pub mod policy_file;
