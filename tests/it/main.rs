@@ -10,3 +10,16 @@ mod live; // the live display: what it shows, and how it redraws
 mod policy_file; // when a changed policy file is noticed, and how often it is reported
 mod state_file; // one holder, compare-and-swap, crashes, foreign documents
 mod ticks; // ticks to show and log, written out once
+/// Helper: a large cluster's answers, shared with the benchmarks.
+#[path = "../../benches/support/big_cluster.rs"]
+mod big_cluster;
+/// The exclude file, plain and XML: foreign entries survive everything.
+mod exclude_file;
+/// Helper: a web server that misbehaves as told.
+mod fake_http;
+/// The REST client against a web server that misbehaves.
+mod yarn_rest;
+/// Hadoop's RPC to the byte, and against a server that misbehaves.
+mod yarn_rpc;
+/// Recorded answers of real ResourceManagers, and answers as other versions would give them.
+mod yarn_wire;

@@ -1,0 +1,105 @@
+//! From the ResourceManager's answers to one [`Observation`]: pure, so that every recorded answer is a test.
+//! Must not know how the answers were fetched.
+
+use chrono::{DateTime, Utc};
+
+use super::wire::{HeardNode, Info, Metrics, WireError};
+use crate::model::{Application, ClusterMetrics, Node, NodeState, Observation, Resources};
+
+/// The answers of one ResourceManager that make up one observation.
+#[derive(Clone, Debug)]
+pub struct Answers {
+    /// `/info`.
+    pub info: Info,
+    /// `/metrics`.
+    pub metrics: Metrics,
+    /// `/nodes`.
+    pub nodes: Vec<HeardNode>,
+    /// `/apps`.
+    pub applications: Vec<Application>,
+    /// `/scheduler`, where it was asked because [`asks_are_hidden`].
+    pub scheduler_pending: Option<Resources>,
+}
+
+/// Whether more containers are pending than the applications show asks for. On a cluster with access control lists
+/// `/apps` hides the asks of other users' applications; `/metrics` and `/scheduler` still count them, and only
+/// `/scheduler` knows their GPUs. (A moment may lie between the two answers: then `/scheduler` is read in vain.)
+pub fn asks_are_hidden(metrics: &Metrics, applications: &[Application]) -> bool {
+    metrics.containers_pending > asked(applications).1
+}
+
+/// Puts the answers together.
+///
+/// * One node a host: the active id, and among several the one heard of last.
+/// * What is pending: memory and cores as `/metrics` says (from the asks before 3.3.0, which does not say); GPUs from
+///   the asks, or from `/scheduler` where it knows of more.
+/// * What is available: as `/metrics` says, but a node with more in use than it may hand out (cordoned with
+///   containers) counts as zero, not as less; GPUs from the nodes.
+///
+/// # Errors
+/// `/nodes` lists no active node while `/metrics` counts some: one of the two answers is not to be believed.
+pub fn observation(now: DateTime<Utc>, answers: Answers) -> Result<Observation, WireError> {
+    let nodes = one_node_a_host(answers.nodes);
+    if answers.metrics.active_nodes > 0 && !nodes.iter().any(|node| node.state.is_active()) {
+        let count = answers.metrics.active_nodes;
+        return Err(WireError(format!("/metrics counts {count} active nodes and /nodes lists none")));
+    }
+    let metrics = cluster_metrics(&answers.metrics, &nodes, &answers.applications, answers.scheduler_pending);
+    Ok(Observation {
+        at: now,
+        started_on_ms: answers.info.started_on_ms,
+        version: answers.info.version,
+        metrics,
+        nodes,
+        applications: answers.applications,
+    })
+}
+
+/// The node of each host, sorted by host. A NodeManager that was restarted on another port leaves its old id behind.
+pub fn one_node_a_host(mut heard: Vec<HeardNode>) -> Vec<Node> {
+    let rank = |heard: &HeardNode| (heard.node.state.is_active(), heard.heard_ms, heard.node.id.port);
+    heard.sort_by(|a, b| a.node.id.host.cmp(&b.node.id.host).then_with(|| rank(b).cmp(&rank(a))));
+    heard.dedup_by(|later, kept| later.node.id.host == kept.node.id.host);
+    heard.into_iter().map(|heard| heard.node).collect()
+}
+
+fn cluster_metrics(
+    told: &Metrics,
+    nodes: &[Node],
+    applications: &[Application],
+    scheduler_pending: Option<Resources>,
+) -> ClusterMetrics {
+    let (asks, _) = asked(applications);
+    let mut pending = told.pending.unwrap_or(asks);
+    pending.gpus = asks.gpus.max(scheduler_pending.map_or(0, |pending| pending.gpus));
+    let active = || nodes.iter().filter(|node| node.state.is_active());
+    let overdrawn: Resources = active().map(|node| node.used.saturating_sub(node.total)).sum();
+    let free_gpus: u64 =
+        active().filter(|node| node.state == NodeState::Running).map(|node| node.available().gpus).sum();
+    let available = Resources::new(
+        at_least_zero(told.available_mb, overdrawn.memory_mb),
+        at_least_zero(told.available_vcores, overdrawn.vcores),
+        free_gpus.saturating_sub(told.reserved.gpus),
+    );
+    let allocated = Resources { gpus: active().map(|node| node.used.gpus).sum(), ..told.allocated };
+    ClusterMetrics {
+        pending,
+        available,
+        allocated,
+        reserved: told.reserved,
+        containers_pending: told.containers_pending,
+        containers_allocated: told.containers_allocated,
+    }
+}
+
+/// What applications ask for: resources and containers.
+fn asked(applications: &[Application]) -> (Resources, u64) {
+    let asks = applications.iter().flat_map(|application| &application.asks);
+    asks.fold((Resources::default(), 0), |(resources, containers), ask| {
+        (resources + ask.resources.times(ask.containers.into()), containers + u64::from(ask.containers))
+    })
+}
+
+fn at_least_zero(available: i64, overdrawn: u64) -> u64 {
+    u64::try_from(available.saturating_add_unsigned(overdrawn)).unwrap_or(0)
+}
