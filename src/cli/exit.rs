@@ -1,6 +1,8 @@
 //! Exit codes: an interface that scripts and systemd units build on. A code never changes its meaning.
 
-use std::process::ExitCode;
+use std::{io::Write, process::ExitCode};
+
+use super::connect::Failure;
 
 /// All went well.
 pub const OK: u8 = 0;
@@ -26,4 +28,16 @@ pub const UNREACHABLE: u8 = 6;
 /// The process's end with one of these codes.
 pub fn code(code: u8) -> ExitCode {
     ExitCode::from(code)
+}
+
+/// The end of a command: 0, or the failure's code after its words on stderr.
+pub fn of(result: Result<(), Failure>) -> ExitCode {
+    match result {
+        Ok(()) => code(OK),
+        Err(Failure { code: failed, error }) => {
+            // A reader that went away changes nothing about the end.
+            let _ = writeln!(std::io::stderr(), "error: {error:#}");
+            code(failed)
+        }
+    }
 }

@@ -1,12 +1,22 @@
-//! The command line: one file a command.
+//! The command line: one file a command; `connect` and `journals` put the adapters together.
 
+pub mod connect;
 pub mod exit;
+pub mod explain;
+mod journals;
+pub mod live;
+mod live_view;
+pub mod plan;
+mod plan_view;
+pub mod policy_file;
+pub mod run;
 pub mod schema;
 pub mod validate;
+pub mod wall_clock;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, ValueEnum};
 
 /// An autoscaler for shared YARN clusters with GPUs.
 #[derive(Debug, Parser)]
@@ -15,25 +25,44 @@ pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
+    /// How log lines are written, to stderr; RUST_LOG says which (default: info)
+    #[arg(long, global = true, value_enum, env = "YARN_AUTOSCALER_LOG_FORMAT", default_value_t = LogFormat::Text)]
+    pub log_format: LogFormat,
+}
+
+/// How log lines are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// A JSON object a line.
+    Json,
 }
 
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Check policy files: every error with line, column and a caret, and warnings about what will hurt.
+    /// The daemon: watch YARN and resize the cluster by the policy
+    Run(Box<run::Args>),
+    /// Look once at the cluster: what would be done now, and why; changes nothing
+    Plan(Box<plan::Args>),
+    /// Explain decisions from the decision log: time, pending, workers, decision, reason
+    Explain(explain::Args),
+    /// Check policy files: every error with line, column and a caret, and warnings about what will hurt
     Validate(validate::Args),
-    /// Print the JSON Schema of policy files, for editors.
+    /// Print the JSON Schema of policy files, for editors
     Schema(schema::Args),
 }
 
 /// Reads the command line and runs the command. A wrong command line ends with code 2 and clap's words.
 pub fn main() -> ExitCode {
-    match Cli::parse().command {
+    let cli = Cli::parse();
+    run::start_log(cli.log_format == LogFormat::Json);
+    match cli.command {
+        Command::Run(args) => run::run(&args),
+        Command::Plan(args) => plan::run(&args),
+        Command::Explain(args) => explain::run(&args),
         Command::Validate(args) => validate::run(&args),
         Command::Schema(args) => schema::run(&args),
     }
 }
-pub mod explain;
-pub mod live;
-mod live_view;
-pub mod policy_file;

@@ -7,6 +7,8 @@ mod execute;
 mod reconcile;
 mod retry;
 
+pub use reconcile::reconcile;
+
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -114,7 +116,7 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
         let observation = self.cluster.observe(now).await;
         let timeout = self.policy.basic().graceful_decommission_timeout;
         let seen = (observation.as_ref().ok(), capacity.as_ref().ok());
-        notes.extend(reconcile::reconcile(&mut self.state, seen.0, seen.1, now, timeout));
+        notes.extend(reconcile(&mut self.state, seen.0, seen.1, now, timeout));
         let situation = self.situation(now, observation.map_err(outage), capacity.map_err(outage));
         let decision = decide::decide(&self.policy, &situation);
         self.execute(&decision, &situation, &mut notes).await?;

@@ -9,7 +9,7 @@ use crate::model::{
 };
 
 /// Corrects `state` by what YARN and the provider say; returns what is worth telling people.
-pub(super) fn reconcile(
+pub fn reconcile(
     state: &mut State,
     observation: Option<&Observation>,
     capacity: Option<&Capacity>,

@@ -83,7 +83,7 @@ impl<'a> View<'a> {
             return Some(basic::PerWorker { capacity: self.roster.capacity(), workers });
         }
         let growing = self.capacity.groups.iter().find(|(name, _)| self.policy.group(**name).max_instances > 0)?;
-        let template = growing.1.template.as_ref()?;
+        let template = growing.1.template.as_ref().or_else(|| self.policy.template(*growing.0))?;
         Some(basic::PerWorker { capacity: template.resources, workers: 1 })
     }
 

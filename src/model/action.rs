@@ -1,6 +1,6 @@
 //! What is decided.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -72,4 +72,20 @@ pub enum Action {
         /// Which hosts.
         hosts: Vec<String>,
     },
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Create { group, count } => write!(f, "create {count} {group} workers"),
+            Self::Cordon { instance, node, .. } => write!(f, "cordon {instance} ({node})"),
+            Self::Uncordon { node, .. } => write!(f, "uncordon {node}"),
+            Self::Decommission { hosts, timeout } => {
+                write!(f, "decommission {} gracefully, within {} s", hosts.join(", "), timeout.as_secs())
+            }
+            Self::Recommission { hosts } => write!(f, "recommission {}", hosts.join(", ")),
+            Self::Delete { group, instances } => write!(f, "delete {group} workers {}", instances.join(", ")),
+            Self::Release { hosts } => write!(f, "take {} off the exclude file", hosts.join(", ")),
+        }
+    }
 }

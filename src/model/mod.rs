@@ -12,7 +12,7 @@ mod state;
 
 pub use action::{Action, Decision};
 pub use capacity::{Capabilities, Capacity, Group, GroupName, Instance, InstanceState, WorkerTemplate};
-pub use history::{History, Sample};
+pub use history::{CONFIRM_AFTER, History, Sample};
 pub use observation::{Application, Ask, ClusterMetrics, Node, NodeId, NodeState, Observation};
 pub use reason::Reason;
 pub use resources::Resources;

@@ -97,8 +97,10 @@ impl Cluster for Yarn {
         self.rest.nodes().await
     }
 
-    async fn cordon(&self, node: &NodeId) -> Result<(), PortError> {
-        self.admin()?.update_node_resource(node, CORDONED).await
+    async fn cordon(&self, node: &NodeId, leave: Resources) -> Result<(), PortError> {
+        let Resources { memory_mb, vcores, gpus } = leave;
+        let least = Resources::new(memory_mb.max(CORDONED.memory_mb), vcores.max(CORDONED.vcores), gpus);
+        self.admin()?.update_node_resource(node, least).await
     }
 
     async fn uncordon(&self, node: &NodeId, full: Resources) -> Result<(), PortError> {

@@ -1,22 +1,22 @@
 //! All integration tests, in one binary. One commented line a file.
 
-mod policy; // what a policy file means: Dataproc's corpus, defaults, durations, weights, schema
-mod policy_cli; // `validate` and `schema` as processes: output, exit codes
-mod policy_diagnostics; // what is said about bad and doubtful policy files, in full
-mod policy_properties; // round trips, and texts at random
-mod command_provider; // the provider `command`, against small scripts: good, garbage, crashing, hanging, flooding
-mod decision_log; // what is written and what not, rotation, torn lines; `explain` over it
-mod live; // the live display: what it shows, and how it redraws
-mod policy_file; // when a changed policy file is noticed, and how often it is reported
-mod state_file; // one holder, compare-and-swap, crashes, foreign documents
-mod ticks; // ticks to show and log, written out once
 /// Helper: a large cluster's answers, shared with the benchmarks.
 #[path = "../../benches/support/big_cluster.rs"]
 mod big_cluster;
+mod command_provider; // the provider `command`, against small scripts: good, garbage, crashing, hanging, flooding
+mod decision_log; // what is written and what not, rotation, torn lines; `explain` over it
 /// The exclude file, plain and XML: foreign entries survive everything.
 mod exclude_file;
 /// Helper: a web server that misbehaves as told.
 mod fake_http;
+mod live; // the live display: what it shows, and how it redraws
+mod policy; // what a policy file means: Dataproc's corpus, defaults, durations, weights, schema
+mod policy_cli; // `validate` and `schema` as processes: output, exit codes
+mod policy_diagnostics; // what is said about bad and doubtful policy files, in full
+mod policy_file; // when a changed policy file is noticed, and how often it is reported
+mod policy_properties; // round trips, and texts at random
+mod state_file; // one holder, compare-and-swap, crashes, foreign documents
+mod ticks; // ticks to show and log, written out once
 /// The REST client against a web server that misbehaves.
 mod yarn_rest;
 /// Hadoop's RPC to the byte, and against a server that misbehaves.

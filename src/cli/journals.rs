@@ -1,0 +1,78 @@
+//! Who is told of a tick: the log, the decision log, the live display, and systemd's watchdog. None of them can stop
+//! the loop.
+
+use std::{io::Stdout, path::Path};
+
+use anyhow::Context;
+use sd_notify::NotifyState;
+
+use super::live::Live;
+use crate::{
+    ports::{Journal, Tick},
+    store::decision_log::{DecisionLog, Record},
+};
+
+/// All of them.
+#[derive(Debug)]
+pub struct Journals {
+    decisions: Option<DecisionLog>,
+    live: Option<Live<Stdout>>,
+    /// The reasons that were logged last: a line a tick would drown the news.
+    told: String,
+    /// The notes that were logged last.
+    noted: Vec<String>,
+    ready: bool,
+}
+
+impl Journals {
+    /// Opens what is asked for.
+    ///
+    /// # Errors
+    /// The decision log cannot be opened.
+    pub fn open(decision_log: Option<&Path>, live: bool) -> anyhow::Result<Self> {
+        let open = |path: &Path| {
+            DecisionLog::open(path).with_context(|| format!("cannot open the decision log {}", path.display()))
+        };
+        let decisions = decision_log.map(open).transpose()?;
+        Ok(Self { decisions, live: live.then(Live::stdout), told: String::new(), noted: Vec::new(), ready: false })
+    }
+
+    fn log(&mut self, tick: &Tick<'_>) {
+        for note in tick.notes.iter().filter(|note| !self.noted.contains(note)) {
+            tracing::warn!("{note}");
+        }
+        self.noted = tick.notes.to_vec();
+        let reasons: Vec<_> = tick.decision.reasons.iter().map(ToString::to_string).collect();
+        let reasons = reasons.join("; ");
+        if !tick.decision.actions.is_empty() || reasons != self.told {
+            tracing::info!(actions = tick.decision.actions.len(), "{reasons}");
+        }
+        self.told = reasons;
+    }
+
+    fn tell_systemd(&mut self, tick: &Tick<'_>) {
+        let headline = tick.decision.reasons.first().map(ToString::to_string).unwrap_or_default();
+        let mut states = vec![NotifyState::Watchdog, NotifyState::Status(&headline)];
+        if !self.ready {
+            states.push(NotifyState::Ready);
+        }
+        self.ready = true;
+        // Without systemd there is nobody to tell; a socket that fails is systemd's to notice.
+        let _ = sd_notify::notify(&states);
+    }
+}
+
+impl Journal for Journals {
+    fn tick(&mut self, tick: &Tick<'_>) {
+        self.log(tick);
+        if let Some(decisions) = &mut self.decisions
+            && let Err(error) = decisions.record(&Record::of(tick))
+        {
+            tracing::warn!("the decision log cannot be written: {error}");
+        }
+        if let Some(live) = &mut self.live {
+            live.tick(tick);
+        }
+        self.tell_systemd(tick);
+    }
+}

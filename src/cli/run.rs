@@ -1,0 +1,128 @@
+//! `run`: the daemon. The composition root: the only place where the controller meets its adapters.
+
+use std::{
+    io::IsTerminal,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::{Arc, atomic::AtomicBool, atomic::Ordering},
+    time::Duration,
+};
+
+use anyhow::Context;
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::{
+    connect::{self, Failure},
+    exit,
+    journals::Journals,
+    policy_file::PolicyFile,
+    wall_clock::WallClock,
+};
+use crate::{
+    controller::{Controller, Halt},
+    ports::{Clock, ErrorKind},
+    store::FileStore,
+};
+
+/// How long a tick may still take after SIGTERM before it is dropped. That is safe at any point: it is what a crash
+/// would do, and the state knows what was begun.
+const GRACE: Duration = Duration::from_millis(700);
+
+/// The daemon: watches YARN and resizes the cluster by the policy.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Where the cluster is.
+    #[command(flatten)]
+    pub connect: connect::Args,
+    /// Where the controller remembers its orders and drains; another controller on the same file ends with code 5
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "YARN_AUTOSCALER_STATE",
+        default_value = "/var/lib/yarn-autoscaler/state.json"
+    )]
+    pub state: PathBuf,
+    /// Appends each decision with its reasons as a JSON line; `explain` reads it
+    #[arg(long, value_name = "FILE", env = "YARN_AUTOSCALER_DECISION_LOG")]
+    pub decision_log: Option<PathBuf>,
+    /// Show the loop live in this terminal, on stdout
+    #[arg(long)]
+    pub live: bool,
+}
+
+/// Runs until it is told to stop.
+pub fn run(args: &Args) -> ExitCode {
+    exit::of(start(args))
+}
+
+fn start(args: &Args) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(serve(args))
+}
+
+async fn serve(args: &Args) -> Result<(), Failure> {
+    let clock = WallClock::default();
+    let reload = Arc::new(AtomicBool::new(false));
+    let mut policies = PolicyFile::new(&args.connect.policy, Arc::clone(&reload), args.connect.parser());
+    let policy = args.connect.first_policy(&mut policies)?;
+    let store = open_state(&args.state, &clock)?;
+    let journals = Journals::open(args.decision_log.as_deref(), args.live)?;
+    let ports = (args.connect.yarn()?, args.connect.provider()?, store, journals, policies);
+    let mut controller = Controller::new(ports, policy, args.connect.settings()).map_err(halted)?;
+    tracing::info!(policy = %args.connect.policy.display(), state = %args.state.display(), "started");
+    tokio::select! {
+        result = controller.run(&clock) => result.map_err(halted),
+        result = obey_signals(&clock, &reload) => result,
+    }
+}
+
+fn open_state(path: &Path, clock: &WallClock) -> Result<FileStore, Failure> {
+    FileStore::open(path, clock.now()).map_err(|error| {
+        let code = if error.kind == ErrorKind::Conflict { exit::STATE_HELD } else { exit::USAGE };
+        Failure::new(code, error)
+    })
+}
+
+fn halted(halt: Halt) -> Failure {
+    let code = match halt {
+        Halt::Conflict(_) => exit::STATE_HELD,
+        Halt::State(_) => exit::USAGE,
+    };
+    Failure::new(code, halt)
+}
+
+/// SIGHUP reads the policy again; SIGTERM and SIGINT end the loop after the tick, or in the middle of it when it takes
+/// too long.
+async fn obey_signals(clock: &WallClock, reload: &AtomicBool) -> Result<(), Failure> {
+    let listen = |kind| signal(kind).context("cannot listen for signals");
+    let mut terminate = listen(SignalKind::terminate())?;
+    let mut interrupt = listen(SignalKind::interrupt())?;
+    let mut hang_up = listen(SignalKind::hangup())?;
+    loop {
+        tokio::select! {
+            _ = terminate.recv() => break,
+            _ = interrupt.recv() => break,
+            _ = hang_up.recv() => {
+                tracing::info!("SIGHUP: reading the policy again");
+                reload.store(true, Ordering::SeqCst);
+                clock.wake();
+            }
+        }
+    }
+    tracing::info!("stopping");
+    clock.stop();
+    #[expect(clippy::disallowed_methods, reason = "the shell's own limit; the loop's time is the clock's")]
+    tokio::time::sleep(GRACE).await;
+    Ok(())
+}
+
+/// Log lines to stderr; plain where it is no terminal.
+pub(super) fn start_log(json: bool) {
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "info".into());
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    if json {
+        log.json().init();
+    } else {
+        log.with_ansi(std::io::stderr().is_terminal()).with_target(false).init();
+    }
+}
