@@ -5,7 +5,7 @@ import json
 import signal
 import sys
 
-from . import cluster, hadoop, jobs, manager, workers
+from . import cluster, hadoop, jobs, manager, processes, workers
 from .files import LabError, locked
 from .lab import Lab
 
@@ -38,6 +38,9 @@ def parser():
     waiting.add_argument("--timeout", type=float, metavar="S", help="give up after so many seconds")
     waiting.add_argument("--json", action="store_true", help="one JSON object per application")
     command(commands, "lost", lost, "count the containers that did not end by themselves")
+    settle = command(commands, "settle", settle_down, "wait until there are so many workers, all running")
+    settle.add_argument("--workers", type=int, required=True, metavar="N")
+    settle.add_argument("--timeout", type=float, default=600, metavar="S")
     manager_options(commands)
     kill = command(commands, "nm-kill", nm_kill, "kill the NodeManager of a host")
     kill.add_argument("host", metavar="HOST")
@@ -141,6 +144,14 @@ def lost(options):
         print(f"  {identifier} did not succeed")
     print(f"containers killed: {len(events)}, applications not succeeded: {len(failed)}")
     return 1 if events or failed else 0
+
+
+def settle_down(options):
+    """Exit 1 when it does not come to that in time."""
+    lab = Lab(options.dir)
+    settings = lab.settings
+    if not processes.wait_until(lambda: workers.settled(lab, settings, options.workers), options.timeout, 0.5):
+        raise LabError(f"there were not {options.workers} workers after {options.timeout:g} s.")
 
 
 def rm_stop(options):

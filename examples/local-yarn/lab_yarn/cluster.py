@@ -10,6 +10,7 @@ from .files import LabError, locked, read_json, remove, write_json, write_text
 from .lab import describe
 
 NODES_SECONDS = 60
+MARKER = ".yarn-lab"
 FRESH = ("workers", "operations", "launcher", "pids", "tmp", "rm-state", "conf", "logs")
 
 
@@ -17,6 +18,7 @@ def up(lab, options):
     """Bring a cluster up; whatever stops it on the way, nothing stays behind."""
     hadoop.fetch(options.hadoop_version)
     os.makedirs(lab.dir, exist_ok=True)
+    refuse_strangers_folder(lab)
     if processes.of_lab(lab):
         raise LabError(f"processes of a lab are running in {lab.dir}: `lab down --dir {lab.dir}` first.")
     try:
@@ -29,6 +31,14 @@ def up(lab, options):
     except BaseException:
         down(lab)
         raise
+
+
+def refuse_strangers_folder(lab):
+    """Only an empty folder or an earlier lab's is taken: `up` clears what it finds there."""
+    found = os.listdir(lab.dir)
+    if found and MARKER not in found:
+        raise LabError(f"{lab.dir} is neither empty nor the folder of a lab.")
+    write_text(lab.path(MARKER), "")
 
 
 def prepare(lab, options):

@@ -12,7 +12,7 @@ import socket
 import time
 
 from . import jvm, processes
-from .files import read_json, remove, tail, write_json
+from .files import locked, read_json, remove, tail, write_json
 
 MAIN = "org.apache.hadoop.yarn.server.nodemanager.NodeManager"
 HEAP_MB = 96
@@ -172,7 +172,7 @@ def signal_worker(lab, worker, number):
 def crash(lab, host):
     """Kill the NodeManager of a host; its machine, and its containers, stay."""
     for worker in records(lab):
-        if worker["host"] == host:
+        if worker["host"] == host and worker["pid"] and processes.is_ours(worker["pid"], lab, worker["name"]):
             signal_worker(lab, worker, signal.SIGKILL)
             return processes.wait_until(lambda pid=worker["pid"]: not processes.alive(pid), 10, 0.02)
     return False
@@ -193,6 +193,14 @@ def progress(lab, operation):
     if dead:
         return "FAILED", [], f"{dead[0]} ended while it booted:\n{tail(log(lab, dead[0]), 5)}"
     return "DONE", order["names"], None
+
+
+def settled(lab, settings, count):
+    """Are there exactly so many workers, all of them up?"""
+    with locked(lab.path("provider.lock")):
+        advance(lab, settings)
+        found = records(lab)
+        return len(found) == count and all(state(lab, worker) == "RUNNING" for worker in found)
 
 
 def records(lab):
