@@ -117,6 +117,7 @@ public final class GangLauncher {
     return "exec '" + System.getProperty("java.home") + "/bin/java'"
         + " -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData -Xmx" + MASTER_HEAP_MB + "m"
         + " '-Dlab.dir=" + System.getProperty("lab.dir") + "'"
+        + " '-Djava.io.tmpdir=" + System.getProperty("java.io.tmpdir") + "'"
         + " -cp '" + System.getProperty("java.class.path") + "'"
         + " GangLauncher master" + options.asWords() + " >'" + log + "' 2>&1";
   }

@@ -23,3 +23,5 @@ mod yarn_rest;
 mod yarn_rpc;
 /// Recorded answers of real ResourceManagers, and answers as other versions would give them.
 mod yarn_wire;
+mod lab; // a real YARN, for whoever needs one
+mod lab_smoke; // that YARN itself: up, killed in parts, down, nothing left

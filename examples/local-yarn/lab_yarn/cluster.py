@@ -97,8 +97,7 @@ def down(lab):
         with contextlib.suppress(OSError):
             end_applications(settings)
     end_processes(lab)
-    if settings:
-        subnet.release(settings["subnet"], lab)
+    subnet.release(lab)
     remove(lab.path("lab.json"))
 
 

@@ -53,6 +53,9 @@ def yarn(lab, settings):
         "yarn.nodemanager.disk-health-checker.min-free-space-per-disk-mb": 0,
         # The folder first: without it application masters ask 0.0.0.0 for work.
         "yarn.application.classpath": f"{settings['confDir']},{jars(settings['hadoopVersion'])}/*",
+        # By default in a folder of the machine that all labs would share, and two starting at once damage.
+        "yarn.node-attribute.fs-store.root-dir": f"file://{lab.path('rm-state', 'attributes')}",
+        "yarn.node-labels.fs-store.root-dir": f"file://{lab.path('rm-state', 'labels')}",
         "yarn.resourcemanager.recovery.enabled": str(settings["recovery"]).lower(),
     }
     site.update(addresses(settings))
@@ -85,7 +88,7 @@ def recovery(lab):
         "yarn.resourcemanager.work-preserving-recovery.enabled": "true",
         "yarn.resourcemanager.store.class":
             "org.apache.hadoop.yarn.server.resourcemanager.recovery.FileSystemRMStateStore",
-        "yarn.resourcemanager.fs.state-store.uri": f"file://{lab.path('rm-state')}",
+        "yarn.resourcemanager.fs.state-store.uri": f"file://{lab.path('rm-state', 'store')}",
     }
 
 

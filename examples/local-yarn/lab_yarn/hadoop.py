@@ -149,7 +149,8 @@ def compile_launcher(version):
     shutil.rmtree(temporary, ignore_errors=True)
     os.makedirs(temporary)
     javac = os.path.join(java_home(), "bin", "javac")
-    command = [javac, "-nowarn", "-proc:none", "--release", "11", "-cp", f"{jars(version)}/*", "-d", temporary, LAUNCHER]
+    command = [javac, "-nowarn", "-proc:none", "--release", "11", "-cp", f"{jars(version)}/*",
+               "-d", temporary, LAUNCHER]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     if result.returncode != 0:
         raise LabError(f"javac refused {LAUNCHER}:\n{result.stdout}{result.stderr}")

@@ -13,9 +13,11 @@ FLAGS = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData",
 def command(lab, settings, heap_mb, name, main, *arguments):
     """The command line of one JVM, whose temporary files go to a folder named after it."""
     version = settings["hadoopVersion"]
+    temporary = lab.path("tmp", name)
+    os.makedirs(temporary, exist_ok=True)
     classpath = f"{settings['confDir']}:{classes(version)}:{jars(version)}/*"
     return [os.path.join(java_home(), "bin", "java"), *FLAGS, f"-Xmx{heap_mb}m",
-            f"-Dlab.dir={lab.path('tmp', name)}", f"-Duser.home={lab.path('home')}",
+            f"-Dlab.dir={temporary}", f"-Djava.io.tmpdir={temporary}", f"-Duser.home={lab.path('home')}",
             "-cp", classpath, main, *arguments]
 
 

@@ -4,7 +4,7 @@ import subprocess
 import time
 
 from . import jvm, processes, rest
-from .files import LabError, tail, write_json
+from .files import LabError, read_json, tail, write_json
 
 MAIN = "org.apache.hadoop.yarn.server.resourcemanager.ResourceManager"
 ADMIN = "org.apache.hadoop.yarn.client.cli.RMAdminCLI"
@@ -26,8 +26,8 @@ def spawn(lab, settings, manager):
     """Start one ResourceManager; its log is kept over restarts."""
     identity = ["-D", f"yarn.resourcemanager.ha.id={manager['id']}"] if settings["ha"] else []
     command = jvm.command(lab, settings, HEAP_MB, manager["id"], MAIN, *identity)
-    pid = processes.spawn(lab, manager["id"], command, log(lab, manager), jvm.environment(settings))
-    write_json(lab.path("pids", f"{manager['id']}.json"), {"pid": pid})
+    process = processes.spawn(lab, manager["id"], command, log(lab, manager), jvm.environment(settings))
+    write_json(pid_file(lab, manager), process)
 
 
 def await_state(lab, manager, goal):
@@ -45,10 +45,10 @@ def await_state(lab, manager, goal):
 def stop(lab, settings, only=None):
     """Kill ResourceManagers as a crash would, and return when they are gone."""
     for manager in chosen(settings, only):
-        pid = running(lab, manager)
-        if pid:
-            processes.send(pid)
-            processes.wait_until(lambda gone=pid: not processes.alive(gone), 10, 0.02)
+        process = running(lab, manager)
+        if process:
+            processes.send(process["pid"])
+            processes.wait_until(lambda killed=process: not processes.runs(killed), 10, 0.02)
 
 
 def activate(lab, settings, identifier):
@@ -85,8 +85,14 @@ def chosen(settings, only):
 
 
 def running(lab, manager):
-    """The pid of a running ResourceManager, else None."""
-    return processes.with_role(lab, manager["id"])
+    """The process of a running ResourceManager, else None."""
+    known = read_json(pid_file(lab, manager))
+    return known if processes.runs(known) else processes.with_role(lab, manager["id"])
+
+
+def pid_file(lab, manager):
+    """Where a ResourceManager's process is written down."""
+    return lab.path("pids", f"{manager['id']}.json")
 
 
 def log(lab, manager):

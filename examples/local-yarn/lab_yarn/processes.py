@@ -4,6 +4,9 @@ A process belongs to a lab when its environment carries YARN_LAB_DIR with the
 lab's folder, or when it works in the folder of one of the lab's workers:
 containers are given an environment of their own by YARN. So whatever is left
 is found even if nobody lived to write down its number. Nothing is ever ended by name.
+
+Once started, a process is known by its number and its time of birth: numbers are
+used again, and the environment cannot be read for a moment while a program begins.
 """
 
 import contextlib
@@ -18,7 +21,7 @@ ROLE_MARK = "YARN_LAB_ROLE"
 
 
 def spawn(lab, role, command, log, environment):
-    """Start a detached process in a session of its own and return its pid."""
+    """Start a detached process in a session of its own and return what it is known by."""
     import subprocess  # slow to import, and the provider seldom starts anything
 
     if os.path.exists(lab.closing):
@@ -29,16 +32,33 @@ def spawn(lab, role, command, log, environment):
                                    cwd=lab.dir, env=marked, start_new_session=True)
     # Its exit is seen in /proc; we are not going to wait for it.
     process.returncode = 0
-    return process.pid
+    return identity(process.pid)
+
+
+def stat(pid):
+    """The kernel's line about a process, from its state on; empty when it is gone."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            return file.read().rsplit(")", 1)[1].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+
+
+def identity(pid):
+    """A process's number and time of birth."""
+    fields = stat(pid)
+    return {"pid": pid, "born": fields[19] if fields else "gone"}
 
 
 def alive(pid):
     """Is it running? A zombie, which only its parent can remove, is not."""
-    try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-            return file.read().rsplit(")", 1)[1].split()[0] not in ("Z", "X")
-    except (FileNotFoundError, ProcessLookupError):
-        return False
+    fields = stat(pid)
+    return bool(fields) and fields[0] not in ("Z", "X")
+
+
+def runs(process):
+    """Is this still the process that we started?"""
+    return process is not None and alive(process["pid"]) and identity(process["pid"]) == process
 
 
 def marks(pid):
@@ -59,15 +79,10 @@ def folder(pid):
         return ""
 
 
-def is_ours(pid, lab, role):
-    """Is this still the process we started? Numbers are used again by the kernel."""
-    found = marks(pid)
-    return alive(pid) and found.get(DIR_MARK) == lab.dir and found.get(ROLE_MARK) == role
-
-
 def with_role(lab, role):
-    """The pid of a process that was started in a role, however it came about."""
-    return next((pid for pid in pids() if is_ours(pid, lab, role)), None)
+    """A process that was started in a role, if nobody lived to write it down."""
+    wanted = {DIR_MARK: lab.dir, ROLE_MARK: role}
+    return next((identity(pid) for pid in pids() if marks(pid) == wanted and alive(pid)), None)
 
 
 def inside(path):
@@ -94,11 +109,7 @@ def ancestors():
     found, pid = set(), os.getpid()
     while pid > 0 and pid not in found:
         found.add(pid)
-        try:
-            with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-                pid = int(file.read().rsplit(")", 1)[1].split()[1])
-        except OSError:
-            break
+        pid = int((stat(pid) or [None, 0])[1])
     return found
 
 

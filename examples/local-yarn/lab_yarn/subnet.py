@@ -37,12 +37,13 @@ def reserve(subnet, lab):
         return True
 
 
-def release(subnet, lab):
-    """Give a subnet back, if it is ours."""
+def release(lab):
+    """Give back every subnet that is ours; an interrupted `up` may not have noted which."""
     with locked(os.path.join(registry(), "lock")):
-        holder = read_json(entry(subnet))
-        if holder and holder["dir"] == lab.dir:
-            remove(entry(subnet))
+        for name in os.listdir(registry()):
+            path = os.path.join(registry(), name)
+            if name.endswith(".json") and (read_json(path) or {}).get("dir") == lab.dir:
+                remove(path)
 
 
 def registry():

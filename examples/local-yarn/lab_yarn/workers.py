@@ -69,7 +69,7 @@ def advance(lab, settings):
     for worker in records(lab):
         if "stoppingSince" in worker:
             continue_stop(lab, worker)
-        elif worker["pid"] is None:
+        elif worker["process"] is None:
             start(lab, settings, worker)
 
 
@@ -87,17 +87,17 @@ def new_record(settings, order, name):
     """A worker that is ordered, with no process yet."""
     address = GROUPS[order["group"]][1] + int(name.rsplit("-", 1)[1])
     return {"name": name, "group": order["group"], "host": f"{settings['subnet']}.{address}",
-            "bootAt": order["bootAt"], "delay": order["delay"], "pid": None, "up": False}
+            "bootAt": order["bootAt"], "delay": order["delay"], "process": None, "up": False}
 
 
 def start(lab, settings, worker):
     """Start a worker's NodeManager, or adopt it if we were killed right after starting it."""
-    pid = processes.with_role(lab, worker["name"])
-    if pid is None:
+    process = processes.with_role(lab, worker["name"])
+    if process is None:
         boot = ["sh", "-c", 'sleep "$0"; exec "$@"', str(worker["delay"])] if worker["delay"] else []
         command = boot + node_manager(lab, settings, worker)
-        pid = processes.spawn(lab, worker["name"], command, log(lab, worker["name"]), jvm.environment(settings))
-    save(lab, {**worker, "pid": pid})
+        process = processes.spawn(lab, worker["name"], command, log(lab, worker["name"]), jvm.environment(settings))
+    save(lab, {**worker, "process": process})
 
 
 def node_manager(lab, settings, worker):
@@ -124,9 +124,9 @@ def state(lab, worker):
     """PROVISIONING, RUNNING, STOPPING or FAILED; that it once was up is remembered."""
     if "stoppingSince" in worker:
         return "STOPPING"
-    if worker["pid"] is None:
+    if worker["process"] is None:
         return "PROVISIONING"
-    if not processes.is_ours(worker["pid"], lab, worker["name"]):
+    if not processes.runs(worker["process"]):
         return "FAILED"
     if not worker["up"] and time.time() >= worker["bootAt"] and listens(worker["host"]):
         worker["up"] = True
@@ -145,36 +145,37 @@ def begin_stop(lab, worker):
     """Ask a NodeManager to end; the worker's containers go with its machine."""
     if "stoppingSince" not in worker:
         save(lab, {**worker, "stoppingSince": time.time()})
-        signal_worker(lab, worker, signal.SIGTERM)
+        signal_group(worker["process"], signal.SIGTERM)
 
 
 def continue_stop(lab, worker):
     """After a moment of grace pull the plug; forget the worker when nothing of it is left."""
     home = lab.path("workers", worker["name"])
-    pid = worker["pid"] or processes.with_role(lab, worker["name"])
-    running = pid is not None and processes.is_ours(pid, lab, worker["name"])
-    if running and time.time() < worker["stoppingSince"] + STOP_GRACE_SECONDS:
+    process = worker["process"] or processes.with_role(lab, worker["name"])
+    if processes.runs(process) and time.time() < worker["stoppingSince"] + STOP_GRACE_SECONDS:
         return
-    signal_worker(lab, {**worker, "pid": pid}, signal.SIGKILL)
+    signal_group(process, signal.SIGKILL)
     for container in processes.inside(home):
         processes.send(container)
-    if processes.wait_until(lambda: not processes.with_role(lab, worker["name"]), 0.3, 0.02):
+    if processes.wait_until(lambda: not (processes.runs(process) or processes.inside(home)), 0.3, 0.02):
         remove(record_file(lab, worker["name"]))
         shutil.rmtree(home, ignore_errors=True)
+        shutil.rmtree(lab.path("tmp", worker["name"]), ignore_errors=True)
 
 
-def signal_worker(lab, worker, number):
+def signal_group(process, number):
     """Signal a NodeManager and what it started in its own process group."""
-    if worker["pid"] is not None and processes.is_ours(worker["pid"], lab, worker["name"]):
-        processes.send(-worker["pid"], number)
+    if processes.runs(process):
+        processes.send(-process["pid"], number)
 
 
 def crash(lab, host):
     """Kill the NodeManager of a host; its machine, and its containers, stay."""
     for worker in records(lab):
-        if worker["host"] == host and worker["pid"] and processes.is_ours(worker["pid"], lab, worker["name"]):
-            signal_worker(lab, worker, signal.SIGKILL)
-            return processes.wait_until(lambda pid=worker["pid"]: not processes.alive(pid), 10, 0.02)
+        process = worker["process"]
+        if worker["host"] == host and processes.runs(process):
+            signal_group(process, signal.SIGKILL)
+            return processes.wait_until(lambda killed=process: not processes.runs(killed), 10, 0.02)
     return False
 
 
