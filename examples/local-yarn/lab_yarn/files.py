@@ -43,7 +43,7 @@ def locked(path):
     """Hold an exclusive lock; the kernel gives it back when its holder dies."""
     with open(path, "a", encoding="utf-8") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+        yield file
 
 
 def tail(path, lines=15):

@@ -66,12 +66,12 @@ def fetch(version=DEFAULT_VERSION):
     java_home()
     build = build_folder()
     os.makedirs(build, exist_ok=True)
-    with locked(os.path.join(build, "hadoop.lock")):
-        fetch_jars(version)
+    with locked(os.path.join(build, "hadoop.lock")) as lock:
+        fetch_jars(version, lock)
         compile_launcher(version)
 
 
-def fetch_jars(version):
+def fetch_jars(version, lock):
     """Resolve the jars unless the stamp says that this pom's are there."""
     target = jars(version)
     stamp = os.path.join(os.path.dirname(target), "lib.stamp")
@@ -81,7 +81,7 @@ def fetch_jars(version):
     temporary = f"{target}.tmp"
     shutil.rmtree(temporary, ignore_errors=True)
     os.makedirs(temporary)
-    resolve(version, temporary)
+    resolve(version, temporary, lock)
     remove(stamp)
     shutil.rmtree(target, ignore_errors=True)
     os.rename(temporary, target)
@@ -97,8 +97,11 @@ def stamped(stamp):
         return None
 
 
-def resolve(version, folder):
-    """Run Maven. Where artifacts come from is Maven's own configuration."""
+def resolve(version, folder, lock):
+    """Run Maven. Where artifacts come from is Maven's own configuration.
+
+    Maven shares the lock: should we be killed, the next one waits until it has ended.
+    """
     command = [tool("mvn", "maven"), "-B", "-f", POM, f"-Dhadoop.version={version}",
                "dependency:copy-dependencies", f"-DoutputDirectory={folder}",
                "-DincludeScope=runtime"]
@@ -106,7 +109,7 @@ def resolve(version, folder):
     started = time.monotonic()
     say(f"fetching the jars of Hadoop {version} with Maven (about 80 MB, once)")
     with open(log, "w", encoding="utf-8") as out:
-        maven = subprocess.Popen(command, stdin=subprocess.DEVNULL,
+        maven = subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=[lock.fileno()],
                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         try:
             follow(maven, out, started)
