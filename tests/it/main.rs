@@ -25,3 +25,19 @@ mod yarn_rpc;
 mod yarn_wire;
 mod lab; // a real YARN, for whoever needs one
 mod lab_smoke; // that YARN itself: up, killed in parts, down, nothing left
+// The text of one case, as the situation that `decide` gets.
+mod case_reader;
+// Crashes, lost answers and changes of mind through the real loop, in the little world.
+mod controller;
+// The table of decisions in `tests/cases/`: observation in, decision and reasons out.
+mod decide_cases;
+// What holds for every situation, whatever it is.
+mod decide_props;
+// The instants and the policy from which tests start.
+mod fixtures;
+// What the window of samples keeps, confirms and covers.
+mod history;
+// The rules of the house that a machine can check.
+mod tidy;
+// A little deterministic world: a cluster, a provider, a store, a clock.
+mod world;
