@@ -54,10 +54,10 @@ impl History {
 
     /// Samples at or after `from`, oldest first, their pending confirmed: the least of what was seen in this sample
     /// and in those back to the nearest one at least [`CONFIRM_AFTER`] older. Pending that only one look has shown
-    /// is not yet demand.
+    /// is not yet demand; a sample with nothing before it to confirm it tells nothing, and is left out.
     pub fn confirmed_since(&self, from: DateTime<Utc>) -> Vec<Sample> {
         let first = self.samples.partition_point(|sample| sample.at < from);
-        (first..self.samples.len()).map(|index| self.confirmed(index)).collect()
+        (first..self.samples.len()).filter_map(|index| self.confirmed(index)).collect()
     }
 
     /// Whether samples reach back to `from`, with no gap longer than `gap`.
@@ -74,15 +74,14 @@ impl History {
         reached.is_some()
     }
 
-    fn confirmed(&self, index: usize) -> Sample {
+    fn confirmed(&self, index: usize) -> Option<Sample> {
         let mut sample = self.samples[index];
         for earlier in self.samples.range(..index).rev() {
             sample.pending = sample.pending.min(earlier.pending);
             if earlier.at + CONFIRM_AFTER <= sample.at {
-                return sample;
+                return Some(sample);
             }
         }
-        sample.pending = Resources::default();
-        sample
+        None
     }
 }
