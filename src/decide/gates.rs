@@ -1,6 +1,6 @@
 //! What holds all scaling back, and what is worth a remark whatever is decided.
 
-use super::{Draft, View, roster::Standing};
+use super::{Draft, View, leave, roster::Standing};
 use crate::model::{GroupName, Reason};
 
 /// A cluster with more not-ready workers than this, and a larger share than [`UNHEALTHY_SHARE_PERCENT`], is left
@@ -33,6 +33,12 @@ pub(super) fn remark(view: &View<'_>, draft: &mut Draft) {
     let not_ready: Vec<_> = view.roster.with(Standing::NotReady).map(|worker| worker.instance.host.clone()).collect();
     if !not_ready.is_empty() {
         draft.because(Reason::NotReady { hosts: not_ready });
+    }
+    let gone: Vec<_> = leave::unreleased(view).collect();
+    let leaving = view.situation.state.drains.keys().filter(|host| !draft.taken_back.contains(*host));
+    let leaving: Vec<_> = leaving.filter(|host| !gone.contains(host)).cloned().collect();
+    if !leaving.is_empty() {
+        draft.because(Reason::Draining { hosts: leaving });
     }
     if !view.roster.foreign.is_empty() {
         let hosts = view.roster.foreign.iter().map(|node| node.id.host.clone()).collect();

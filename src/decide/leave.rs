@@ -40,6 +40,9 @@ fn settle(view: &View<'_>, draft: &mut Draft) {
     }
 }
 
+/// How long YARN may take to end a drain after its deadline (it looks every 20 s) before it is told again.
+const FORCE_AFTER: Duration = Duration::from_secs(120);
+
 fn decommission(view: &View<'_>, draft: &mut Draft) {
     // While applications register anew with another ResourceManager, what runs where is not known.
     if gates::restarted(view).is_some() {
@@ -57,6 +60,17 @@ fn decommission(view: &View<'_>, draft: &mut Draft) {
         draft.because(Reason::Decommission { hosts: hosts.clone(), timeout_s: timeout.as_secs() });
         draft.actions.push(Action::Decommission { hosts, timeout });
     }
+    // A time-out that YARN has forgotten: a drain that never ends would keep all others from leaving.
+    let hung = drains(view, draft).into_iter().filter(|(host, drain)| {
+        let overdue =
+            matches!(drain.phase, DrainPhase::Decommissioning { deadline, .. } if deadline + FORCE_AFTER <= view.now);
+        overdue && view.node_state(host) == Some(NodeState::Decommissioning)
+    });
+    let hosts: Vec<_> = hung.map(|(host, _)| host.clone()).collect();
+    if !hosts.is_empty() {
+        draft.because(Reason::Decommission { hosts: hosts.clone(), timeout_s: 0 });
+        draft.actions.push(Action::Decommission { hosts, timeout: Duration::ZERO });
+    }
 }
 
 /// Workers that have been of no use for too long leave, so that others can take their place within the bounds.
@@ -64,7 +78,8 @@ fn replace(view: &View<'_>, draft: &mut Draft) {
     if gates::hold(view).is_some() || !view.capacity.capabilities.deletes_named {
         return;
     }
-    for worker in view.roster.with(Standing::NotReady).filter(|worker| is_overdue(view, worker)) {
+    let overdue = view.roster.with(Standing::NotReady).filter(|worker| is_overdue(view, worker));
+    for worker in overdue.filter(|worker| !is_being_deleted(view, &worker.instance.name)) {
         let host = worker.instance.host.clone();
         match worker.node.filter(|node| node.state == NodeState::Unhealthy) {
             Some(node) => {
@@ -80,8 +95,8 @@ fn is_overdue(view: &View<'_>, worker: &Worker<'_>) -> bool {
     let since = view.situation.state.workers.get(&worker.instance.host).and_then(|record| record.not_ready_since);
     let ours_to_replace = match worker.node.map(|node| node.state) {
         None => true,
-        // Somebody else cordoned or drains it: theirs to decide.
-        Some(NodeState::Running | NodeState::Decommissioning | NodeState::New) => false,
+        // Somebody else cordoned or drains it: theirs to decide. A state that we do not know tells nothing.
+        Some(NodeState::Running | NodeState::Decommissioning | NodeState::New | NodeState::Unknown) => false,
         Some(_) => true,
     };
     ours_to_replace && since.is_some_and(|since| since + view.situation.ready_deadline <= view.now)
@@ -89,7 +104,7 @@ fn is_overdue(view: &View<'_>, worker: &Worker<'_>) -> bool {
 
 /// Deletes the machines that YARN has let go of. Never beside a create in the same group.
 fn delete(view: &View<'_>, group: GroupName, draft: &mut Draft) {
-    if draft.creates_in(group) || view.provider_is_free(true).is_err() {
+    if draft.creates_in(group) || !view.may_order_beside(draft) || view.provider_is_free(true).is_err() {
         return;
     }
     let is_drained = |host: &String| {
@@ -99,10 +114,13 @@ fn delete(view: &View<'_>, group: GroupName, draft: &mut Draft) {
     let has_no_node = |worker: &Worker<'_>| worker.node.is_none_or(|node| !node.state.is_active());
     let may_replace = gates::hold(view).is_none() && view.capacity.capabilities.deletes_named;
     let gone = view.roster.workers.iter().filter(|worker| {
-        let overdue = worker.standing == Standing::NotReady && has_no_node(worker) && is_overdue(view, worker);
+        // A leaving worker that YARN does not know any more cannot leave by itself.
+        let useless = matches!(worker.standing, Standing::NotReady | Standing::Leaving) && is_overdue(view, worker);
         worker.group == group
             && worker.instance.state != InstanceState::Stopping
-            && (is_drained(&worker.instance.host) || (overdue && may_replace))
+            // Somebody may have put a drained node back: then containers may run there.
+            && has_no_node(worker)
+            && (is_drained(&worker.instance.host) || (useless && may_replace))
             && !is_being_deleted(view, &worker.instance.name)
     });
     let instances: Vec<_> = gone.map(|worker| worker.instance.name.clone()).collect();

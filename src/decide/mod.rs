@@ -76,15 +76,29 @@ impl<'a> View<'a> {
         self.roster.count(Standing::Ready) + self.roster.count(Standing::Booting)
     }
 
+    /// The same, of each group that exists.
+    fn serving_sizes(&self) -> BTreeMap<GroupName, u32> {
+        let mut sizes: BTreeMap<_, _> = self.capacity.groups.keys().map(|name| (*name, 0)).collect();
+        for worker in self.roster.with(Standing::Ready).chain(self.roster.with(Standing::Booting)) {
+            *sizes.entry(worker.group).or_insert(0) += 1;
+        }
+        sizes
+    }
+
     /// What one worker holds: the mean of those that are ready, else the template of the first group that may grow.
     fn per_worker(&self) -> Option<basic::PerWorker> {
         let workers = self.roster.count(Standing::Ready);
         if workers > 0 {
             return Some(basic::PerWorker { capacity: self.roster.capacity(), workers });
         }
-        let growing = self.capacity.groups.iter().find(|(name, _)| self.policy.group(**name).max_instances > 0)?;
-        let template = growing.1.template.as_ref().or_else(|| self.policy.template(*growing.0))?;
+        let group = self.growing_group()?;
+        let template = self.capacity.groups.get(&group)?.template.as_ref().or_else(|| self.policy.template(group))?;
         Some(basic::PerWorker { capacity: template.resources, workers: 1 })
+    }
+
+    /// The first group that exists and may have workers.
+    fn growing_group(&self) -> Option<GroupName> {
+        self.capacity.groups.keys().copied().find(|name| self.policy.group(*name).max_instances > 0)
     }
 
     /// When the cooldown is over; `None` when it is.
@@ -107,6 +121,13 @@ impl<'a> View<'a> {
         in_the_way.map_or(Ok(()), |operation| Err(Reason::OperationUnderWay { what: operation.intent.to_string() }))
     }
 
+    /// Whether an order to the provider may stand beside those of this decision.
+    fn may_order_beside(&self, draft: &Draft) -> bool {
+        let ordered =
+            draft.actions.iter().any(|action| matches!(action, Action::Create { .. } | Action::Delete { .. }));
+        self.capacity.capabilities.overlaps || !ordered
+    }
+
     fn node_state(&self, host: &str) -> Option<NodeState> {
         self.observation.node(host).map(|node| node.state)
     }
@@ -122,8 +143,15 @@ struct Draft {
 }
 
 impl Draft {
+    /// Adds a reason, once.
     fn because(&mut self, reason: Reason) {
-        self.reasons.push(reason);
+        if !self.reasons.contains(&reason) {
+            self.reasons.push(reason);
+        }
+    }
+
+    fn has_cordons(&self) -> bool {
+        self.actions.iter().any(|action| matches!(action, Action::Cordon { .. }))
     }
 
     fn creates_in(&self, group: GroupName) -> bool {

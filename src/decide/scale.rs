@@ -25,19 +25,22 @@ pub(super) fn scale(view: &View<'_>, draft: &mut Draft) {
     let delta = i64::from(estimate.workers) - i64::from(view.serving());
     match delta {
         1.. => scale_up(view, draft, &estimate, delta, &samples),
-        0 => steady(view, draft, &estimate, &samples),
+        // With anything pending in the window the estimate counts all room: it can only fall short of the present
+        // workers where some of them came within the window. That is no reason to take any away.
+        ..=0 if delta == 0 || estimate.pending > 0 => steady(view, draft, &estimate, &samples),
         _ => scale_down(view, draft, &estimate, delta, from),
     }
 }
 
 fn estimate(view: &View<'_>, samples: &[Sample], draft: &mut Draft) -> Option<Estimate> {
     let Some(per_worker) = view.per_worker() else {
-        draft.because(Reason::UnknownTemplate { group: GroupName::Primary });
+        let group = view.growing_group().unwrap_or(GroupName::Primary);
+        draft.because(Reason::UnknownTemplate { group });
         return None;
     };
     let estimate = basic::estimate(view.policy.basic(), samples, per_worker);
     if estimate.is_none() {
-        draft.because(window_not_full(view));
+        draft.because(still_pending(view).unwrap_or_else(|| window_not_full(view)));
     }
     estimate
 }
@@ -63,42 +66,43 @@ fn enforce_minimum(view: &View<'_>, draft: &mut Draft) -> bool {
             continue;
         }
         below = true;
+        draft.because(Reason::BelowMinimum { group, size, min });
         let taken = take_back(view, draft, min - size, |drain| drain.group == group);
         if size + taken < min {
-            let additions = Sizes::from([(group, min - size - taken)]);
-            create(view, draft, additions, Reason::BelowMinimum { group, size, min });
+            create(view, draft, Sizes::from([(group, min - size - taken)]));
         }
     }
     below
 }
 
-/// A group above its maximum shrinks by graceful decommission, after the cooldown.
+/// A group above its maximum shrinks by graceful decommission, after the cooldown. Of those that serve the minimum
+/// stays, however many others do not. Returns whether workers leave for it; until then the other group may scale.
 fn enforce_maximum(view: &View<'_>, draft: &mut Draft) -> bool {
     let mut above = Sizes::new();
+    let serving = view.serving_sizes();
     for (group, size) in view.sizes() {
-        let max = view.policy.group(group).max_instances;
-        if size > max {
-            above.insert(group, size - max);
-            draft.because(Reason::AboveMaximum { group, size, max });
+        let bounds = view.policy.group(group);
+        if size > bounds.max_instances {
+            draft.because(Reason::AboveMaximum { group, size, max: bounds.max_instances });
+            let spare = serving.get(&group).map_or(0, |serving| serving.saturating_sub(bounds.min_instances));
+            above.insert(group, spare.min(size - bounds.max_instances));
         }
     }
-    if above.is_empty() {
+    if above.values().all(|count| *count == 0) {
         return false;
     }
     match may_shrink(view) {
         Ok(()) => drain(view, draft, &above),
         Err(reason) => draft.because(reason),
     }
-    true
+    draft.has_cordons()
 }
 
 fn scale_up(view: &View<'_>, draft: &mut Draft, estimate: &Estimate, delta: i64, samples: &[Sample]) {
     if let Some(reason) = unconfirmed(view, samples).or_else(|| demand_gone(samples, estimate)) {
         return draft.because(reason);
     }
-    let sizes = view.sizes();
-    let size: u32 = sizes.values().sum();
-    let change = match basic::change(view.policy.basic(), delta, size) {
+    let change = match basic::change(view.policy.basic(), delta, view.serving()) {
         Ok(change) => u32::try_from(change).unwrap_or(u32::MAX),
         Err(reason) => return draft.because(reason),
     };
@@ -117,28 +121,43 @@ fn add(view: &View<'_>, draft: &mut Draft, estimate: &Estimate, missing: u32, ta
     let taken_back = draft.taken_back.iter().filter_map(|host| view.situation.state.drains.get(host));
     taken_back.for_each(|drain| *sizes.entry(drain.group).or_insert(0) += 1);
     let additions = balance::grow(view.policy, &sizes, missing);
-    let (from, added): (u32, u32) = (sizes.values().sum(), additions.values().sum());
-    if added > 0 {
+    let (size, added): (u32, u32) = (sizes.values().sum(), additions.values().sum());
+    let created = create(view, draft, additions);
+    if created > 0 {
         let Estimate { metric, pending, workers, .. } = *estimate;
-        let reason = Reason::ScaleUp { from: from - taken, to: from + added, metric, pending, estimated: workers };
-        create(view, draft, additions, reason);
+        let from = view.serving();
+        let reason = Reason::ScaleUp { from, to: from + taken + created, metric, pending, estimated: workers };
+        draft.because(reason);
     }
     if added < missing {
-        draft.because(Reason::ReachedMaximum { wanted: from + missing, max: from + added });
+        draft.because(Reason::ReachedMaximum { wanted: size + missing, max: size + added });
     }
 }
 
-/// Orders workers for this reason, unless the provider is not to be asked just now.
-fn create(view: &View<'_>, draft: &mut Draft, additions: Sizes, reason: Reason) {
+/// Orders workers, unless the provider is not to be asked just now; returns how many.
+fn create(view: &View<'_>, draft: &mut Draft, additions: Sizes) -> u32 {
+    if additions.is_empty() {
+        return 0;
+    }
     if let Err(reason) = view.provider_is_free(false) {
-        return draft.because(reason);
+        draft.because(reason);
+        return 0;
     }
     // A new machine may get the name of one that is gone: first that name leaves the exclude file.
     if leave::unreleased(view).next().is_some() {
-        return;
+        return 0;
     }
-    draft.because(reason);
-    draft.actions.extend(additions.into_iter().map(|(group, count)| Action::Create { group, count }));
+    let mut created = 0;
+    // Those that need most come first: where orders may not overlap, the others wait for the next one.
+    let mut additions: Vec<_> = additions.into_iter().collect();
+    additions.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    for (group, count) in additions {
+        if view.may_order_beside(draft) {
+            draft.actions.push(Action::Create { group, count });
+            created += count;
+        }
+    }
+    created
 }
 
 /// Takes up to `wanted` leaving workers back, those with most room first. That needs no cooldown: it costs nothing,
@@ -191,7 +210,8 @@ fn scale_down(view: &View<'_>, draft: &mut Draft, estimate: &Estimate, delta: i6
     {
         return draft.because(reason);
     }
-    let sizes = view.sizes();
+    // Of workers that serve: were those counted that do not, all that do could be taken away.
+    let sizes = view.serving_sizes();
     let size: u32 = sizes.values().sum();
     let change = match basic::change(view.policy.basic(), delta, size) {
         Ok(change) => u32::try_from(-change).unwrap_or(0),

@@ -41,7 +41,7 @@ pub enum Reason {
     DemandGone { metric: MetricType, pending: u64 },
     /// An order to the provider is under way.
     OperationUnderWay { what: String },
-    /// Workers leave: no more are chosen meanwhile.
+    /// Workers leave: no others are chosen meanwhile.
     Draining { hosts: Vec<String> },
     /// New workers have not registered yet: none is taken away meanwhile.
     Booting { hosts: Vec<String> },
@@ -92,7 +92,7 @@ impl Reason {
                 format!("scale up from {from} to {to} workers: {} pending on average, {estimated} workers estimated", amount(*metric, *pending)),
             Self::ScaleDown { from, to, metric, allocated, estimated } =>
                 format!("scale down from {from} to {to} workers: nothing pending, {} in use on average, {estimated} workers estimated", amount(*metric, *allocated)),
-            Self::Recommission { hosts } => format!("demand has returned: take back {} rather than make new workers", hosts.join(", ")),
+            Self::Recommission { hosts } => format!("take back {}, on the way out until now, rather than make new workers", hosts.join(", ")),
             Self::Steady { workers, metric, pending, allocated } =>
                 format!("{workers} workers are what is needed: {} pending and {} in use on average", amount(*metric, *pending), amount(*metric, *allocated)),
             Self::BelowMinimum { group, size, min } => format!("the {group} group has {size} workers, minInstances asks for {min}"),
@@ -108,7 +108,10 @@ impl Reason {
             Self::Draining { hosts } => format!("workers are leaving: {}", hosts.join(", ")),
             Self::Booting { hosts } => format!("workers are booting: {}", hosts.join(", ")),
             Self::WindowNotFull { window_s } => format!("fewer than {window_s} s of samples since the last scaling: nothing is taken away on half knowledge"),
-            Self::Decommission { hosts, timeout_s } => format!("decommission {} gracefully, within {timeout_s} s", hosts.join(", ")),
+            Self::Decommission { hosts, timeout_s } => match timeout_s {
+                0 => format!("decommission {} at once", hosts.join(", ")),
+                _ => format!("decommission {} gracefully, within {timeout_s} s", hosts.join(", ")),
+            },
             Self::Delete { instances } => format!("delete {}: no container runs there any more", instances.join(", ")),
             Self::Release { hosts } => format!("forget {}: the machine is gone", hosts.join(", ")),
             Self::Replace { host, why } => format!("replace {host}: {why}"),

@@ -135,7 +135,8 @@ impl Reader {
                 let host = format!("{}-{index}", &group.to_string()[..1]);
                 self.nodes.push(node(&host, each));
                 self.machine(&Line::parse(&host));
-                let ready = WorkerRecord { first_seen_at: at(-7200.0), ready_at: Some(at(-7000.0)), not_ready_since: None };
+                let ready =
+                    WorkerRecord { first_seen_at: at(-7200.0), ready_at: Some(at(-7000.0)), not_ready_since: None };
                 self.state.workers.insert(host, ready);
             }
         }
@@ -208,8 +209,11 @@ impl Reader {
         self.state.last_scaling_at = line.get("scaling", instant);
         self.state.last_operation_ended_at = line.get("operation-ended", instant);
         self.state.provider_retry_at = line.get("retry", instant);
-        self.state.resource_manager =
-            line.get("restart", instant).map(|since| SeenResourceManager { started_on_ms: 1, since, replaced_another: true });
+        self.state.resource_manager = line.get("restart", instant).map(|since| SeenResourceManager {
+            started_on_ms: 1,
+            since,
+            replaced_another: true,
+        });
     }
 
     fn order(&mut self, line: &Line<'_>) {
@@ -264,7 +268,9 @@ impl Reader {
             nodes: self.nodes.clone(),
             applications: self.applications.clone(),
         };
-        let outage = |of: &str| self.outage.as_ref().filter(|(what, _)| what == of).map(|(_, text)| Outage { text: text.clone() });
+        let outage = |of: &str| {
+            self.outage.as_ref().filter(|(what, _)| what == of).map(|(_, text)| Outage { text: text.clone() })
+        };
         Situation {
             now: noon(),
             poll_interval: secs(5),
