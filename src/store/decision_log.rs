@@ -80,7 +80,7 @@ impl Verdict {
 pub struct Workers {
     /// Take containers.
     pub ready: u32,
-    /// Machines whose NodeManager has not registered with YARN yet.
+    /// Not registered with YARN yet.
     pub booting: u32,
     /// On their way out.
     pub draining: u32,
@@ -108,20 +108,18 @@ impl Workers {
     }
 
     fn part(&mut self, observation: &Observation, instance: &Instance, state: &State) -> &mut u32 {
-        let node = observation.node(&instance.host);
         if state.drains.contains_key(&instance.host) {
             return &mut self.draining;
         }
-        match node.map(|node| node.state) {
+        let has_served = state.workers.get(&instance.host).is_some_and(|worker| worker.ready_at.is_some());
+        match observation.node(&instance.host) {
             _ if instance.state == InstanceState::Failed => &mut self.unusable,
-            Some(NodeState::Decommissioning) => &mut self.draining,
-            Some(NodeState::Running) if node.is_some_and(|node| node.is_cordoned()) => &mut self.draining,
-            Some(NodeState::Running) => &mut self.ready,
-            None | Some(NodeState::New | NodeState::Rebooted) => &mut self.booting,
-            // A new machine may have the name of one that went away in good order, which YARN remembers.
-            Some(NodeState::Decommissioned | NodeState::Shutdown) => &mut self.booting,
-            Some(_) if instance.state == InstanceState::Provisioning => &mut self.booting,
-            Some(NodeState::Unhealthy | NodeState::Lost | NodeState::Unknown) => &mut self.unusable,
+            Some(node) if node.state == NodeState::Decommissioning || node.is_cordoned() => &mut self.draining,
+            Some(node) if node.state == NodeState::Running => &mut self.ready,
+            Some(node) if node.state == NodeState::Unhealthy => &mut self.unusable,
+            // YARN may still remember another machine of this name, so a state without a heartbeat tells nothing.
+            _ if has_served => &mut self.unusable,
+            _ => &mut self.booting,
         }
     }
 }

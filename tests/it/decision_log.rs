@@ -5,7 +5,7 @@ use std::{fs, io::Write, path::PathBuf};
 use tempfile::TempDir;
 use yarn_autoscaler::{
     cli::explain::{Summary, people},
-    model::{Action, GroupName, NodeId, Reason, Resources},
+    model::{Action, GroupName, NodeId, NodeState, Reason, Resources},
     ports::Journal,
     store::{
         DecisionLog,
@@ -13,7 +13,7 @@ use yarn_autoscaler::{
     },
 };
 
-use crate::ticks::Scene;
+use crate::ticks::{Scene, steady};
 
 fn fresh() -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
@@ -86,6 +86,14 @@ fn workers_are_counted_once_each() {
         Workers { ready: 4, booting: 2, draining: 1, unusable: 0, size: 7 }
     );
     assert_eq!(Workers::of(&Scene::new(4, 2, 1).without_yarn().situation), None, "missing is not zero");
+    let mut scene = Scene::new(4, 2, 1);
+    let nodes = &mut scene.situation.observation.as_mut().unwrap().nodes;
+    nodes[0].state = NodeState::Unhealthy;
+    nodes.remove(1); // Its NodeManager has gone, though it has served before.
+    assert_eq!(
+        Workers::of(&scene.situation).unwrap(),
+        Workers { ready: 2, booting: 2, draining: 1, unusable: 2, size: 7 }
+    );
 }
 
 #[test]
@@ -96,10 +104,9 @@ fn quiet_ticks_leave_a_line_in_ten_minutes() {
 
 #[test]
 fn figures_that_move_are_no_news_but_new_reasons_are() {
-    let steady = |pending_mb| vec![Reason::Steady { workers: 2, pending_mb, allocated_mb: 1 }];
     let scenes = [
-        Scene::new(2, 0, 0).because(steady(1)),
-        Scene::new(2, 0, 0).because(steady(2)).later(5),
+        Scene::new(2, 0, 0).because(vec![steady(2, 1)]),
+        Scene::new(2, 0, 0).because(vec![steady(2, 2)]).later(5),
         Scene::new(2, 0, 0).because(vec![operation()]).later(10),
         Scene::new(2, 0, 0).because(vec![operation()]).noting("something").later(15),
         Scene::new(2, 0, 0).because(vec![operation()]).noting("something").later(20),

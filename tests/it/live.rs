@@ -4,11 +4,11 @@ use std::io::{self, Write};
 
 use yarn_autoscaler::{
     cli::live::{Live, Screen, render},
-    model::{Outage, Reason, Resources},
+    model::{Outage, Resources},
     ports::Journal,
 };
 
-use crate::ticks::Scene;
+use crate::ticks::{Scene, steady};
 
 fn busy() -> Scene {
     Scene::new(4, 2, 1).pending(Resources::new(24_576, 6, 4), 6).scale_up(6, 9)
@@ -55,10 +55,9 @@ fn shown(scenes: &[Scene], screen: Screen) -> String {
 }
 
 fn scenes() -> Vec<Scene> {
-    let steady = |pending_mb| vec![Reason::Steady { workers: 2, pending_mb, allocated_mb: 4_096 }];
     vec![
         Scene::new(2, 0, 0),
-        Scene::new(2, 0, 0).because(steady(7)).later(5),
+        Scene::new(2, 0, 0).because(vec![steady(2, 7)]).later(5),
         Scene::new(2, 0, 0).scale_up(2, 3).noting("a slow answer").later(10),
         Scene::new(2, 1, 0).later(15),
     ]

@@ -1,7 +1,6 @@
 //! The state file: one holder among processes, compare-and-swap, crashes, foreign documents.
 
 use std::{
-    collections::BTreeMap,
     env, fs,
     io::{BufRead, BufReader, Read},
     os::unix::fs::PermissionsExt,
@@ -13,7 +12,10 @@ use chrono::{DateTime, Utc};
 use proptest::prelude::*;
 use tempfile::TempDir;
 use yarn_autoscaler::{
-    model::{Drain, DrainPhase, GroupName, Intent, NodeId, Operation, Resources, STATE_VERSION, State},
+    model::{
+        Drain, DrainPhase, GroupName, Intent, NodeId, Operation, Resources, STATE_VERSION, SeenResourceManager, State,
+        WorkerRecord,
+    },
     ports::{ErrorKind, PortError, StateStore},
     store::FileStore,
 };
@@ -217,10 +219,11 @@ fn full_disk_process() {
     let Some(path) = env::var_os(PATH_VARIABLE) else { return };
     let mut store = open(Path::new(&path));
     let mut state = store.load().unwrap();
-    state.not_ready_since = (0..5_000).map(|n| (format!("worker-{n}"), noon())).collect();
+    let worker = WorkerRecord { first_seen_at: noon(), ready_at: None, not_ready_since: None };
+    state.workers = (0..5_000).map(|n| (format!("worker-{n}"), worker)).collect();
     let error = store.save(&state).unwrap_err();
     assert_eq!(error.kind, ErrorKind::Transient, "{error}");
-    state.not_ready_since.clear();
+    state.workers.clear();
     store.save(&state).unwrap();
     println!("refused, then saved");
 }
@@ -265,7 +268,8 @@ fn operation() -> impl Strategy<Value = Operation> {
 fn drain() -> impl Strategy<Value = Drain> {
     let phase = (instant(), instant(), any::<u32>()).prop_flat_map(|(since, deadline, containers)| {
         prop_oneof![
-            Just(DrainPhase::Cordoned { since }),
+            Just(DrainPhase::Cordoned { seen_at: None }),
+            Just(DrainPhase::Cordoned { seen_at: Some(since) }),
             Just(DrainPhase::Decommissioning { since, deadline, containers }),
             Just(DrainPhase::Decommissioned { since }),
         ]
@@ -282,26 +286,41 @@ fn drain() -> impl Strategy<Value = Drain> {
     )
 }
 
+fn worker() -> impl Strategy<Value = WorkerRecord> {
+    let maybe = || proptest::option::of(instant());
+    (instant(), maybe(), maybe()).prop_map(|(first_seen_at, ready_at, not_ready_since)| WorkerRecord {
+        first_seen_at,
+        ready_at,
+        not_ready_since,
+    })
+}
+
+fn resource_manager() -> impl Strategy<Value = SeenResourceManager> {
+    (any::<i64>(), instant(), any::<bool>()).prop_map(|(started_on_ms, since, replaced_another)| SeenResourceManager {
+        started_on_ms,
+        since,
+        replaced_another,
+    })
+}
+
 fn state() -> impl Strategy<Value = State> {
-    let times = proptest::collection::vec(proptest::option::of(instant()), 4);
+    let maybe = || proptest::option::of(instant());
+    let times = (maybe(), maybe(), maybe(), proptest::option::of(resource_manager()));
     let operations = proptest::collection::vec(operation(), 0..4);
     let drains = proptest::collection::btree_map(".*", drain(), 0..4);
-    let not_ready: proptest::collection::BTreeMapStrategy<_, _> =
-        proptest::collection::btree_map(".*", instant(), 0..4);
-    (times, operations, drains, not_ready, any::<u32>()).prop_map(
-        |(times, operations, drains, not_ready_since, provider_failures): (_, _, BTreeMap<_, _>, _, _)| State {
-            last_scaling_at: times[0],
-            last_operation_ended_at: times[1],
-            provider_retry_at: times[2],
-            resource_manager: serde_json::from_value(serde_json::json!(times[3].map(|since| {
-                serde_json::json!({"startedOnMs": provider_failures, "since": since, "replacedAnother": true})
-            })))
-            .unwrap(),
+    let workers = proptest::collection::btree_map(".*", worker(), 0..4);
+    (times, operations, drains, workers, any::<(u64, u32)>()).prop_map(
+        |(times, operations, drains, workers, (orders, provider_failures))| State {
+            version: STATE_VERSION,
+            last_scaling_at: times.0,
+            last_operation_ended_at: times.1,
+            resource_manager: times.3,
             operations,
             drains,
-            not_ready_since,
+            workers,
+            orders,
+            provider_retry_at: times.2,
             provider_failures,
-            ..State::default()
         },
     )
 }

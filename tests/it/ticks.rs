@@ -7,7 +7,7 @@ use yarn_autoscaler::{
     model::{
         Action, Application, Ask, Capabilities, Capacity, ClusterMetrics, Decision, Drain, DrainPhase, Group,
         GroupName, History, Instance, InstanceState, Node, NodeId, NodeState, Observation, Outage, Reason, Resources,
-        Situation, State,
+        Situation, State, WorkerRecord,
     },
     policy::{Algorithm, BasicAlgorithm, GroupPolicy, MetricType, Policy},
     ports::Tick,
@@ -36,13 +36,14 @@ impl Scene {
             capacity: Ok(capacity((0..total).map(|n| instance(n, n >= ready && n < ready + booting)).collect())),
             history: History::default(),
             state: State {
+                workers: (0..total).map(|n| (host(n), record(now, n >= ready && n < ready + booting))).collect(),
                 drains: (0..total).filter(is_draining).map(|n| (host(n), drain(n, now))).collect(),
                 ..State::default()
             },
             restart_hold: Duration::from_secs(60),
             ready_deadline: Duration::from_secs(600),
         };
-        let reasons = vec![Reason::Steady { workers: ready, pending_mb: 0, allocated_mb: 4_096 }];
+        let reasons = vec![steady(ready, 0)];
         let decision = Decision { actions: Vec::new(), reasons, next_at: now + TimeDelta::seconds(5) };
         Self { situation, policy: policy(10), decision, notes: Vec::new() }
     }
@@ -110,6 +111,11 @@ impl Scene {
     }
 }
 
+/// Nothing to do, with so much memory pending on average.
+pub fn steady(workers: u32, pending: u64) -> Reason {
+    Reason::Steady { workers, metric: MetricType::YarnMemory, pending, allocated: 4_096 }
+}
+
 fn host(n: u32) -> String {
     format!("10.0.0.{n}")
 }
@@ -125,13 +131,17 @@ fn instance(n: u32, booting: bool) -> Instance {
     Instance { name: format!("worker-{n}"), host: host(n), state }
 }
 
+fn record(first_seen_at: DateTime<Utc>, booting: bool) -> WorkerRecord {
+    WorkerRecord { first_seen_at, ready_at: (!booting).then_some(first_seen_at), not_ready_since: None }
+}
+
 fn drain(n: u32, since: DateTime<Utc>) -> Drain {
     Drain {
         node: NodeId { host: host(n), port: 8041 },
         group: GroupName::Primary,
         instance: format!("worker-{n}"),
         full: FULL,
-        phase: DrainPhase::Cordoned { since },
+        phase: DrainPhase::Cordoned { seen_at: None },
         since,
     }
 }
