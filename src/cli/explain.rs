@@ -11,14 +11,11 @@ use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, Utc};
 use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
 
-use super::live_view::printable;
+use super::{exit, live_view::printable};
 use crate::{
     model::Action,
     store::decision_log::{BadLine, Log, Record, Workers},
 };
-
-/// Exit code of wrong usage, of a log that is not there among them.
-const EXIT_USAGE: u8 = 2;
 
 /// Narrower than this, a table has no room for words.
 const WIDTH_MIN: u16 = 60;
@@ -40,7 +37,8 @@ pub struct Args {
     pub since: Option<String>,
 }
 
-/// Prints the table (or JSON) to stdout, lines of the log that are no records to stderr.
+/// Prints the table (or JSON) to stdout, lines of the log that are no records to stderr. Ends with 0, or with 2 where
+/// the log cannot be read or `--since` is no time.
 pub fn run(args: &Args) -> ExitCode {
     let mut log = match Log::read(&args.decision_log) {
         Ok(log) => log,
@@ -64,12 +62,12 @@ pub fn run(args: &Args) -> ExitCode {
     }
     // Whoever reads may have seen enough: a closed pipe is no error.
     let _ = io::stdout().write_all(text.as_bytes());
-    ExitCode::SUCCESS
+    exit::code(exit::OK)
 }
 
 fn usage(text: &str) -> ExitCode {
     let _ = writeln!(io::stderr(), "error: {text}");
-    ExitCode::from(EXIT_USAGE)
+    exit::code(exit::USAGE)
 }
 
 fn terminal_width() -> Option<u16> {

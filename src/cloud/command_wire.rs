@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::{
     model::{Capabilities, Capacity, Group, GroupName, Instance, InstanceState, Resources, WorkerTemplate},
+    policy::duration,
     ports::{ErrorKind, OperationState, PortError},
 };
 
@@ -24,7 +25,7 @@ const RESOURCE_MAX: u64 = 1 << 32;
 const EXCERPT_MAX: usize = 200;
 
 /// Longest duration that is believed.
-const DURATION_S_MAX: f64 = 7.0 * 86_400.0;
+const DURATION_MAX: Duration = Duration::from_secs(7 * 86_400);
 
 /// One request.
 #[derive(Debug, Serialize)]
@@ -339,7 +340,7 @@ impl WireError {
     }
 }
 
-/// Seconds as a number, or a text like `10s`.
+/// Seconds as a number, or a text as in policy files.
 #[derive(Clone, Copy)]
 struct WireDuration(Duration);
 
@@ -364,30 +365,14 @@ impl de::Visitor<'_> for DurationVisitor {
     }
 
     fn visit_f64<E: de::Error>(self, seconds: f64) -> Result<WireDuration, E> {
-        let believed = (0.0..=DURATION_S_MAX).contains(&seconds);
-        let duration = believed.then(|| Duration::from_secs_f64(seconds)).map(WireDuration);
-        duration.ok_or_else(|| E::invalid_value(de::Unexpected::Float(seconds), &self))
+        let believed = Duration::try_from_secs_f64(seconds).ok().filter(|duration| *duration <= DURATION_MAX);
+        believed.map(WireDuration).ok_or_else(|| E::invalid_value(de::Unexpected::Float(seconds), &self))
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<WireDuration, E> {
-        let duration = parse_duration(text).map(WireDuration);
-        duration.ok_or_else(|| E::invalid_value(de::Unexpected::Str(text), &self))
+        let believed = duration::parse(text).ok().filter(|duration| *duration <= DURATION_MAX);
+        believed.map(WireDuration).ok_or_else(|| E::invalid_value(de::Unexpected::Str(text), &self))
     }
-}
-
-/// `90`, `90s`, `2m`, `1.5h`, `1d`. The one place that knows how a duration is written here.
-fn parse_duration(text: &str) -> Option<Duration> {
-    let text = text.trim();
-    let (number, unit) = text.split_at(text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len()));
-    let unit_s = match unit {
-        "" | "s" => 1.0,
-        "m" => 60.0,
-        "h" => 3_600.0,
-        "d" => 86_400.0,
-        _ => return None,
-    };
-    let seconds = number.parse::<f64>().ok()? * unit_s;
-    (0.0..=DURATION_S_MAX).contains(&seconds).then(|| Duration::from_secs_f64(seconds))
 }
 
 #[cfg(test)]

@@ -189,5 +189,7 @@ fn policy(max_instances: u32) -> Policy {
         }),
         primary: GroupPolicy { min_instances: 2, max_instances, weight: 1 },
         secondary: None,
+        primary_template: None,
+        secondary_template: None,
     }
 }
