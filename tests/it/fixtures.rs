@@ -36,6 +36,8 @@ pub fn policy() -> Policy {
         }),
         primary: group(2, 10, 1),
         secondary: None,
+        primary_template: None,
+        secondary_template: None,
     }
 }
 
