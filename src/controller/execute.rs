@@ -6,7 +6,9 @@ use chrono::{DateTime, Utc};
 
 use super::{Controller, Halt, retry};
 use crate::{
-    model::{Action, Decision, Drain, DrainPhase, GroupName, Intent, Node, NodeId, Operation, Resources, Situation},
+    model::{
+        Action, Decision, Drain, DrainPhase, GroupName, Intent, Node, NodeId, NodeState, Operation, Resources, Situation,
+    },
     ports::{Cluster, ErrorKind, Journal, OperationState, PolicySource, PortError, Provider, StateStore},
 };
 
@@ -27,7 +29,7 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
                     self.end(&operation.request_id, now);
                 }
                 None if self.state.provider_retry_at.is_some_and(|at| now < at) => {}
-                None => self.order(operation.clone(), now, notes).await,
+                None => self.order(operation.clone(), true, now, notes).await,
             }
         }
         self.save(notes).map(drop)
@@ -35,7 +37,7 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
 
     async fn poll(&mut self, operation: &Operation, id: &str, now: DateTime<Utc>, notes: &mut Vec<String>) {
         match self.provider.poll(id).await {
-            Ok(OperationState::Running) if operation.at + OPERATION_MAX < now => {
+            Ok(OperationState::Running) | Err(_) if operation.at + OPERATION_MAX < now => {
                 notes.push(format!(
                     "an operation runs for too long and is not waited for any more: {}",
                     operation.intent
@@ -115,12 +117,12 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
             self.state.operations.pop();
             return Ok(());
         }
-        self.order(operation, now, notes).await;
+        self.order(operation, false, now, notes).await;
         self.save(notes).map(drop)
     }
 
     /// Gives an order whose intent is saved, for the first time or again.
-    async fn order(&mut self, operation: Operation, now: DateTime<Utc>, notes: &mut Vec<String>) {
+    async fn order(&mut self, operation: Operation, again: bool, now: DateTime<Utc>, notes: &mut Vec<String>) {
         let request_id = &operation.request_id;
         let answer = match &operation.intent {
             Intent::Create { group, count } => self.provider.create(request_id, *group, *count).await,
@@ -136,7 +138,7 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
             Err(error) => {
                 notes.push(format!("refused: {}: {error}", operation.intent));
                 self.wait_out(error.kind, now);
-                if !retry::may_have_been_taken(error.kind) {
+                if retry::was_not_taken(error.kind, again) {
                     self.state.operations.retain(|other| other.request_id != *request_id);
                 }
             }
@@ -158,18 +160,25 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
 
     async fn cordon(&mut self, drain: Drain, now: DateTime<Utc>, notes: &mut Vec<String>) -> Result<(), Halt> {
         let node = drain.node.clone();
-        self.state.drains.insert(node.host.clone(), drain);
-        self.state.last_scaling_at = Some(now);
-        if !self.save(notes)? {
-            // YARN forgets what the node declared: without the saved figure it could not be given back.
-            self.state.drains.remove(&node.host);
-            return Ok(());
+        let before = self.state.drains.insert(node.host.clone(), drain);
+        // A cordon that is made again is no new scaling: else one that keeps failing would never let the cooldown end.
+        if before.is_none() {
+            self.state.last_scaling_at = Some(now);
         }
-        if let Err(error) = self.cluster.cordon(&node, Resources::default()).await {
+        // YARN forgets what the node declared: without the saved figure it could not be given back.
+        let failed = if !self.save(notes)? {
+            true
+        } else if let Err(error) = self.cluster.cordon(&node, Resources::default()).await {
             notes.push(format!("cannot cordon {node}: {error}"));
-            if !retry::may_have_been_taken(error.kind) {
-                self.state.drains.remove(&node.host);
-            }
+            !retry::may_have_been_taken(error.kind)
+        } else {
+            false
+        };
+        if failed {
+            match before {
+                Some(before) => self.state.drains.insert(node.host.clone(), before),
+                None => self.state.drains.remove(&node.host),
+            };
         }
         self.save(notes).map(drop)
     }
@@ -210,12 +219,16 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
         let going: Vec<&Node> = hosts
             .iter()
             .filter_map(|host| nodes.iter().find(|node| node.id.host == *host))
-            .filter(|node| node.takes_nothing())
+            .filter(|node| node.takes_nothing() || node.state == NodeState::Decommissioning)
             .collect();
         for node in &going {
             if let Some(drain) = self.state.drains.get_mut(&node.id.host) {
                 let containers = node.containers;
-                drain.phase = DrainPhase::Decommissioning { since: now, deadline: now + timeout, containers };
+                let since = match drain.phase {
+                    DrainPhase::Decommissioning { since, .. } => since,
+                    DrainPhase::Cordoned { .. } | DrainPhase::Decommissioned { .. } => now,
+                };
+                drain.phase = DrainPhase::Decommissioning { since, deadline: now + timeout, containers };
             }
         }
         if going.is_empty() || !self.save(notes)? {
@@ -224,7 +237,10 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
         }
         if let Err(error) = self.let_go(&going, timeout).await {
             notes.push(format!("cannot decommission {}: {error}", hosts.join(", ")));
-            self.state.drains = before;
+            // Where it may have been taken the next look tells: a node that runs on is cordoned and drained anew.
+            if !retry::may_have_been_taken(error.kind) {
+                self.state.drains = before;
+            }
         }
         self.save(notes).map(drop)
     }
@@ -235,7 +251,7 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
     /// was decommissioned; were that the cordon's 1 MB, YARN would kill containers until they fit (measured on 3.3.6:
     /// recommission comes with an over-commit time-out of 0). With what is used, nothing fits and nothing is killed.
     async fn let_go(&self, going: &[&Node], timeout: Duration) -> Result<(), PortError> {
-        for node in going {
+        for node in going.iter().filter(|node| node.state != NodeState::Decommissioning) {
             self.cluster.cordon(&node.id, node.used).await?;
         }
         let hosts: Vec<_> = going.iter().map(|node| node.id.host.clone()).collect();

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
+use super::retry;
 use crate::model::{
     Capacity, Drain, DrainPhase, Node, NodeState, Observation, SeenResourceManager, State, WorkerRecord,
 };
@@ -17,6 +18,7 @@ pub fn reconcile(
     timeout: Duration,
 ) -> Vec<String> {
     let mut notes = Vec::new();
+    forget_the_future(state, now);
     if let Some(observation) = observation {
         let restarted = note_resource_manager(state, observation, now);
         if restarted {
@@ -30,6 +32,25 @@ pub fn reconcile(
         note_workers(state, observation, capacity, now);
     }
     notes
+}
+
+/// Instants that lie ahead of a clock that was set back become now: else a cooldown would last as long as the step.
+fn forget_the_future(state: &mut State, now: DateTime<Utc>) {
+    let clamp = |at: &mut DateTime<Utc>| *at = (*at).min(now);
+    state.last_scaling_at.iter_mut().for_each(clamp);
+    state.last_operation_ended_at.iter_mut().for_each(clamp);
+    state.resource_manager.iter_mut().for_each(|seen| clamp(&mut seen.since));
+    state.operations.iter_mut().for_each(|operation| clamp(&mut operation.at));
+    state.provider_retry_at.iter_mut().for_each(|at| *at = (*at).min(now + retry::WAIT_MAX));
+    for record in state.workers.values_mut() {
+        clamp(&mut record.first_seen_at);
+        record.not_ready_since.iter_mut().for_each(clamp);
+    }
+    for drain in state.drains.values_mut() {
+        if let DrainPhase::Cordoned { seen_at: Some(seen_at) } = &mut drain.phase {
+            clamp(seen_at);
+        }
+    }
 }
 
 /// Remembers which ResourceManager answers; returns whether it is another than before.
@@ -69,6 +90,11 @@ fn follow_drain(
             drain.phase = DrainPhase::Decommissioning { since, deadline, containers };
             None
         }
+        // Somebody put a drained node back: containers may come to it. It leaves once more, from the start.
+        (DrainPhase::Decommissioned { .. }, Some(NodeState::Running | NodeState::Unhealthy)) => {
+            drain.phase = DrainPhase::Cordoned { seen_at: None };
+            Some(format!("{host} was let go by YARN and is back: somebody took it off the exclude file"))
+        }
         (DrainPhase::Decommissioned { .. }, _) => None,
         (before, Some(state)) if !state.is_active() => {
             drain.phase = DrainPhase::Decommissioned { since: now };
@@ -81,7 +107,9 @@ fn follow_drain(
 /// A node that goes while containers are on it, before its time, has lost them.
 fn lost_containers(host: &str, before: DrainPhase, state: NodeState, now: DateTime<Utc>) -> Option<String> {
     let DrainPhase::Decommissioning { since, deadline, containers } = before else {
-        return Some(format!("{host} went from YARN ({state:?}) before it was decommissioned: what ran there is lost"));
+        return Some(format!(
+            "{host} went from YARN ({state:?}) before it was decommissioned: what still ran there is lost"
+        ));
     };
     if containers == 0 {
         return None;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::ports::ErrorKind;
 
 /// Most that any failure makes us wait: capacity that ran out once is not gone for ever.
-const WAIT_MAX: Duration = Duration::from_secs(15 * 60);
+pub(super) const WAIT_MAX: Duration = Duration::from_secs(15 * 60);
 
 /// How long to wait after this kind of failure, the `failures`-th in a row (from 1).
 pub(super) fn wait(kind: ErrorKind, failures: u32) -> Duration {
@@ -31,4 +31,12 @@ pub(super) fn may_have_been_taken(kind: ErrorKind) -> bool {
         | ErrorKind::Conflict
         | ErrorKind::Permanent => false,
     }
+}
+
+/// Whether this refusal tells that the order is not under way. Of an order that was given before (`again`), whose
+/// first answer never came, some refusals speak of the second request only: the first may have been taken.
+pub(super) fn was_not_taken(kind: ErrorKind, again: bool) -> bool {
+    let of_the_request_only =
+        matches!(kind, ErrorKind::Throttled { .. } | ErrorKind::Denied | ErrorKind::Conflict | ErrorKind::Transient);
+    !may_have_been_taken(kind) && !(again && of_the_request_only)
 }

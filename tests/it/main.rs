@@ -8,6 +8,8 @@ mod big_cluster;
 mod case_reader;
 // The daemon as a process.
 mod daemon;
+// The controller's ports over the little world.
+mod fake_ports;
 // A web server that misbehaves as told.
 mod fake_http;
 // The instants and the policy from which tests start.
