@@ -54,7 +54,6 @@ pub struct Nodemanager {
 /// A machine of the provider.
 #[derive(Clone, Debug)]
 pub struct Machine {
-    pub group: GroupName,
     pub state: InstanceState,
     pub registers_at: Option<DateTime<Utc>>,
 }
@@ -133,7 +132,7 @@ impl World {
     pub fn with_workers(count: u32) -> Self {
         let mut world = Self { now: noon(), end: noon(), started_on_ms: 1, ..Self::default() };
         for _ in 0..count {
-            let host = world.make(GroupName::Primary, noon());
+            let host = world.make(noon());
             world.nodes.insert(host.clone(), Nodemanager::new());
             if let Some(machine) = world.machines.get_mut(&host) {
                 (machine.state, machine.registers_at) = (InstanceState::Running, None);
@@ -177,11 +176,11 @@ impl World {
         }
     }
 
-    fn make(&mut self, group: GroupName, now: DateTime<Utc>) -> String {
+    fn make(&mut self, now: DateTime<Utc>) -> String {
         let host = format!("w-{}", self.made);
         self.made += 1;
         let registers_at = (!self.boot_fails).then_some(now + BOOT);
-        self.machines.insert(host.clone(), Machine { group, state: InstanceState::Provisioning, registers_at });
+        self.machines.insert(host.clone(), Machine { state: InstanceState::Provisioning, registers_at });
         self.most_at_once = self.most_at_once.max(u32::try_from(self.machines.len()).unwrap_or(u32::MAX));
         host
     }
@@ -298,7 +297,7 @@ impl World {
             let done_at = if self.never_done { DateTime::<Utc>::MAX_UTC } else { self.now + OPERATION };
             match &intent {
                 _ if matches!(fault, Some(Fault::Fails(_))) => {}
-                Intent::Create { group, count } => (0..*count).for_each(|_| drop(self.make(*group, self.now))),
+                Intent::Create { count, .. } => (0..*count).for_each(|_| drop(self.make(self.now))),
                 Intent::Delete { instances, .. } => self.stop(instances),
             }
             let fails = if let Some(Fault::Fails(kind)) = fault { Some(kind) } else { None };
