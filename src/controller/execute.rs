@@ -7,7 +7,8 @@ use chrono::{DateTime, Utc};
 use super::{Controller, Halt, retry};
 use crate::{
     model::{
-        Action, Decision, Drain, DrainPhase, GroupName, Intent, Node, NodeId, NodeState, Operation, Resources, Situation,
+        Action, Decision, Drain, DrainPhase, GroupName, Intent, Node, NodeId, NodeState, Operation, Resources,
+        Situation,
     },
     ports::{Cluster, ErrorKind, Journal, OperationState, PolicySource, PortError, Provider, StateStore},
 };

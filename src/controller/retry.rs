@@ -38,5 +38,5 @@ pub(super) fn may_have_been_taken(kind: ErrorKind) -> bool {
 pub(super) fn was_not_taken(kind: ErrorKind, again: bool) -> bool {
     let of_the_request_only =
         matches!(kind, ErrorKind::Throttled { .. } | ErrorKind::Denied | ErrorKind::Conflict | ErrorKind::Transient);
-    !may_have_been_taken(kind) && !(again && of_the_request_only)
+    !(may_have_been_taken(kind) || (again && of_the_request_only))
 }
