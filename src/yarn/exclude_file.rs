@@ -3,7 +3,7 @@
 //!
 //! The file belongs to the operator: other people and tools exclude hosts in it, too. Our entries carry a mark, and
 //! only what carries it is ever changed or removed. Two formats, told apart as Hadoop does, by the name:
-//! [`super::exclude_plain`] and, where it ends in `.xml`, [`super::exclude_xml`], which alone can give each host a
+//! `exclude_plain.rs` and, where it ends in `.xml`, `exclude_xml.rs`, which alone can give each host a
 //! time-out of its own.
 
 use std::{
@@ -83,7 +83,7 @@ impl ExcludeFile {
 
     /// Whether the format has room for a time-out of each host: only XML has.
     pub fn has_timeouts(&self) -> bool {
-        self.path.extension().is_some_and(|extension| extension == "xml")
+        self.path.to_string_lossy().to_lowercase().ends_with(".xml")
     }
 
     /// Every host that the file excludes, in its order; none where there is no file.
@@ -211,8 +211,11 @@ fn temporary(directory: &Path, target: &Path, text: &str) -> std::io::Result<tem
     let like = fs::metadata(target).ok();
     let mode = like.as_ref().map_or(NEW_MODE, |like| like.mode() & 0o7777);
     if let Some(like) = like {
-        // Only root may give files away. Where it fails the mode must still let YARN read, as it did before.
-        let _ = std::os::unix::fs::chown(file.path(), Some(like.uid()), Some(like.gid()));
+        let given = std::os::unix::fs::chown(file.path(), Some(like.uid()), Some(like.gid()));
+        // Only root may give files away. Without that YARN can still read what everybody may read.
+        if given.is_err() && mode & 0o004 == 0 {
+            return Err(std::io::Error::other("its owner cannot be kept, and YARN could not read it any more"));
+        }
     }
     fs::set_permissions(file.path(), Permissions::from_mode(mode))?;
     file.as_file().sync_all()?;

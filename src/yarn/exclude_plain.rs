@@ -15,13 +15,18 @@ fn line_entries(line: &str) -> Vec<Entry> {
     if let Some(entry) = our_entry(line) {
         return vec![entry];
     }
-    let hosts = line.split_whitespace().take_while(|word| !word.starts_with('#'));
+    let hosts = words(line).take_while(|word| !word.starts_with('#'));
     hosts.map(|host| Entry { host: host.to_owned(), ours: false, timeout: None }).collect()
+}
+
+/// What stands between what Hadoop takes for white space.
+fn words(line: &str) -> impl Iterator<Item = &str> {
+    line.split([' ', '\t', '\n', '\x0c', '\r']).filter(|word| !word.is_empty())
 }
 
 /// The entry of a line as we write it. A line that somebody added a host or a word to is theirs.
 fn our_entry(line: &str) -> Option<Entry> {
-    let words: Vec<&str> = line.split_whitespace().collect();
+    let words: Vec<&str> = words(line).collect();
     let [host, "#", MARK, timeout] = words[..] else { return None };
     let timeout = timeout.strip_suffix('s')?.parse().ok()?;
     (!host.starts_with('#')).then(|| Entry { host: host.to_owned(), ours: true, timeout: Some(timeout) })

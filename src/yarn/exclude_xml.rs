@@ -235,7 +235,7 @@ fn timeout(text: &str, words: &str, at: usize) -> Result<i64, Malformed> {
     seconds.map(i64::from).map_err(|_| malformed(text, at, format!("{words:?} is no time-out")))
 }
 
-/// One host, or several between commas.
+/// One host, or several between commas or line ends.
 fn names(words: &str) -> Vec<String> {
-    words.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
+    words.split([',', '\n']).map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }

@@ -18,6 +18,10 @@ const MAX_QUOTE: usize = 200;
 /// Bytes of an unwelcome answer that are read.
 const MAX_QUOTED_BODY: usize = 4096;
 
+/// How long a connection is kept for the next request: within one look, not until the next. One that the other side
+/// closes in the moment of its reuse would fail a request for nothing.
+const KEEP: Duration = Duration::from_secs(1);
+
 /// Limits of the reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
@@ -59,8 +63,9 @@ impl Http {
         let client = Client::builder()
             .user_agent(concat!("yarn-autoscaler/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(options.connect)
+            // The whole is limited by the caller, for all requests of one look together.
             .read_timeout(options.read)
-            .timeout(options.total)
+            .pool_idle_timeout(KEEP)
             // The ResourceManager is a neighbour: a proxy meant for the internet must not come between.
             .no_proxy()
             .redirect(Policy::none())

@@ -11,12 +11,14 @@
 //! Every refresh is a graceful one. A plain refresh, which also puts hosts back to work, kills every node that drains.
 //!
 //! # Time-outs
-//! In an XML file every host has its own, so a new drain changes no other's; the command's time-out is left to the
-//! ResourceManager's configuration and touches only hosts that somebody else excluded without one. A time-out of 0
-//! ends the drain of the hosts named, and of no other.
+//! In an XML file every host has its own, so a new drain changes no other's. The command's time-out then touches only
+//! hosts that somebody else excluded without one; over RPC it is left to the ResourceManager's configuration
+//! (`yarn rmadmin` cannot leave it out: there it is the longest of ours). A time-out of 0 ends the drain of the hosts
+//! named, and of no other.
 //!
 //! A plain file has no room for it: the command's time-out is everybody's, those that drain already included. There
-//! the longest of our drains is sent, so that none ends early; one that is meant to be shorter may last longer.
+//! the longest of our drains is sent, so that none of ours ends early; one that is meant to be shorter lasts longer.
+//! A time-out of 0 is refused while somebody else's hosts are in the file: it would end their drains, too.
 
 pub mod admin;
 pub mod admin_rpc;
@@ -27,6 +29,8 @@ mod http;
 mod lenient;
 pub mod observation;
 pub mod proto;
+mod queues;
+mod resource_row;
 pub mod rest;
 pub mod rmadmin;
 pub mod wire;
@@ -75,16 +79,23 @@ impl Yarn {
         self.exclude.as_ref().ok_or_else(|| PortError::new(ErrorKind::Permanent, text))
     }
 
-    /// Has YARN read the file again, which has just been brought to what is meant.
-    async fn refresh(&self, change: &Change, timeout: Duration) -> Result<(), PortError> {
+    /// Has YARN read the file again, which has just been brought to what is meant. `otherwise` is the time-out where
+    /// no entry of ours says one.
+    async fn refresh(&self, change: &Change, otherwise: Option<Duration>) -> Result<(), PortError> {
         for host in &change.foreign {
             tracing::warn!(host, "the exclude file names this host already, and not by us: its entry stays");
         }
         let admin = self.admin()?;
         let is_per_host = self.exclude()?.has_timeouts() && matches!(admin, Admin::Rpc(_));
-        let seconds = exclude_file::seconds(change.longest.map_or(timeout, |longest| longest.max(timeout)));
-        let seconds = (!is_per_host).then(|| i32::try_from(seconds).unwrap_or(i32::MAX));
+        let longest = change.longest.or(otherwise).filter(|_| !is_per_host);
+        let seconds = longest.map(|longest| i32::try_from(exclude_file::seconds(longest)).unwrap_or(i32::MAX));
         admin.refresh_nodes(Refresh::Graceful(seconds)).await
+    }
+
+    /// A time-out of 0 that would be everybody's.
+    fn would_force_others(&self, timeout: Duration) -> Result<bool, PortError> {
+        let exclude = self.exclude()?;
+        Ok(timeout.is_zero() && !exclude.has_timeouts() && exclude.entries()?.iter().any(|entry| !entry.ours))
     }
 }
 
@@ -109,15 +120,21 @@ impl Cluster for Yarn {
 
     async fn decommission(&self, hosts: &[String], timeout: Duration) -> Result<(), PortError> {
         self.admin()?;
+        if self.would_force_others(timeout)? {
+            let text = "a time-out of 0 would end the drains of hosts that others put into the plain exclude file, too: \
+                        use an XML file";
+            return Err(PortError::new(ErrorKind::Permanent, text));
+        }
         let hosts: Vec<_> = hosts.iter().map(|host| (host.as_str(), timeout)).collect();
         let change = self.exclude()?.set(&hosts)?;
-        self.refresh(&change, timeout).await
+        self.refresh(&change, Some(timeout)).await
     }
 
-    async fn recommission(&self, hosts: &[String], timeout: Duration) -> Result<(), PortError> {
+    /// The time-out is not needed here: every drain of ours that goes on has one in the file.
+    async fn recommission(&self, hosts: &[String], _timeout: Duration) -> Result<(), PortError> {
         self.admin()?;
         let hosts: Vec<_> = hosts.iter().map(String::as_str).collect();
         let change = self.exclude()?.remove(&hosts)?;
-        self.refresh(&change, timeout).await
+        self.refresh(&change, None).await
     }
 }

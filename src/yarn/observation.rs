@@ -33,8 +33,10 @@ pub fn asks_are_hidden(metrics: &Metrics, applications: &[Application]) -> bool 
 /// * One node a host: the active id, and among several the one heard of last.
 /// * What is pending: memory and cores as `/metrics` says (from the asks before 3.3.0, which does not say); GPUs from
 ///   the asks, or from `/scheduler` where it knows of more.
-/// * What is available: as `/metrics` says, but a node with more in use than it may hand out (cordoned with
-///   containers) counts as zero, not as less; GPUs from the nodes.
+/// * What is available: the free room of every running node, less what is reserved. That is what `/metrics` says, too,
+///   as long as no node has more in use than it may hand out; but beside a node that was cordoned with containers on
+///   it, `/metrics` takes the deficit from what the others have free, and says zero outright where it is the scarcest
+///   resource that is overdrawn (GPUs, with the DominantResourceCalculator).
 ///
 /// # Errors
 /// `/nodes` lists no active node while `/metrics` counts some: one of the two answers is not to be believed.
@@ -72,16 +74,10 @@ fn cluster_metrics(
     let (asks, _) = asked(applications);
     let mut pending = told.pending.unwrap_or(asks);
     pending.gpus = asks.gpus.max(scheduler_pending.map_or(0, |pending| pending.gpus));
-    let active = || nodes.iter().filter(|node| node.state.is_active());
-    let overdrawn: Resources = active().map(|node| node.used.saturating_sub(node.total)).sum();
-    let free_gpus: u64 =
-        active().filter(|node| node.state == NodeState::Running).map(|node| node.available().gpus).sum();
-    let available = Resources::new(
-        at_least_zero(told.available_mb, overdrawn.memory_mb),
-        at_least_zero(told.available_vcores, overdrawn.vcores),
-        free_gpus.saturating_sub(told.reserved.gpus),
-    );
-    let allocated = Resources { gpus: active().map(|node| node.used.gpus).sum(), ..told.allocated };
+    let running = nodes.iter().filter(|node| node.state == NodeState::Running);
+    let available = running.map(Node::available).sum::<Resources>().saturating_sub(told.reserved);
+    let active = nodes.iter().filter(|node| node.state.is_active());
+    let allocated = Resources { gpus: active.map(|node| node.used.gpus).sum(), ..told.allocated };
     ClusterMetrics {
         pending,
         available,
@@ -98,8 +94,4 @@ fn asked(applications: &[Application]) -> (Resources, u64) {
     asks.fold((Resources::default(), 0), |(resources, containers), ask| {
         (resources + ask.resources.times(ask.containers.into()), containers + u64::from(ask.containers))
     })
-}
-
-fn at_least_zero(available: i64, overdrawn: u64) -> u64 {
-    u64::try_from(available.saturating_add_unsigned(overdrawn)).unwrap_or(0)
 }

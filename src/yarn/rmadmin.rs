@@ -21,8 +21,12 @@ use crate::{
 pub const DEFAULT_COMMAND: &str = "yarn rmadmin";
 /// How long a command may run. It takes up to three seconds on an idle machine, more on a busy master.
 pub const DEFAULT_LIMIT: Duration = Duration::from_secs(30);
-/// Bytes kept of the end of what the command prints: Hadoop prints its warnings first and the reason last.
-const MAX_TAIL: usize = 2000;
+/// Bytes kept of the end of what the command prints: the reason, and the stack trace after it.
+const MAX_TAIL: usize = 16 << 10;
+/// Lines of it that are shown: the last ones that are neither log nor stack trace.
+const MAX_LINES: usize = 3;
+/// Characters of each of them.
+const MAX_LINE: usize = 300;
 
 /// A command that takes `yarn rmadmin`'s arguments.
 #[derive(Clone, Debug)]
@@ -67,7 +71,7 @@ impl RmAdmin {
         let mut child = self.start(arguments).map_err(|error| permanent(format!("{shown} cannot be run: {error}")))?;
         match timeout(self.limit, finish(&mut child)).await {
             Ok(Ok((true, _))) => Ok(()),
-            Ok(Ok((false, tail))) => Err(PortError::new(kind(&tail), format!("{shown} failed: {tail}"))),
+            Ok(Ok((false, tail))) => Err(PortError::new(kind(&tail), format!("{shown} failed: {}", reason(&tail)))),
             Ok(Err(error)) => Err(PortError::transient(format!("{shown}: {error}"))),
             Err(_) => {
                 kill(&mut child);
@@ -117,6 +121,15 @@ fn kill(child: &mut Child) {
 
 fn permanent(text: impl Into<String>) -> PortError {
     PortError::new(ErrorKind::Permanent, text)
+}
+
+/// What people need of it. Hadoop writes its log to the same place, and a stack trace after every reason.
+fn reason(printed: &str) -> String {
+    let is_noise = |line: &str| line.starts_with("at ") || line.contains(" INFO ") || line.contains(" WARN ");
+    let lines: Vec<&str> = printed.lines().map(str::trim).filter(|line| !line.is_empty() && !is_noise(line)).collect();
+    let last = lines[lines.len().saturating_sub(MAX_LINES)..].iter();
+    let last: Vec<String> = last.map(|line| line.chars().take(MAX_LINE).collect()).collect();
+    if last.is_empty() { "it says nothing".into() } else { last.join(" / ") }
 }
 
 /// The command has no other way to tell than what it prints.

@@ -1,27 +1,22 @@
-//! The ResourceManager's JSON (`/info`, `/metrics`, `/nodes`, `/apps`, `/scheduler`), read into the vocabulary.
+//! The ResourceManager's JSON (`/info`, `/metrics`, `/nodes`, `/apps`), read into the vocabulary.
 //! Must not know where an answer came from, nor join one with another: that is [`super::observation`].
 //!
 //! Only what is used is modelled; everything else is skipped unread. That is not thrift alone: maps such as
 //! `resourceSecondsMap` repeat their keys, which no map of ours would survive.
 
-use std::fmt;
+use serde::Deserialize;
 
-use serde::{
-    Deserialize, Deserializer,
-    de::{Error, IgnoredAny, MapAccess, SeqAccess, Visitor},
+pub use super::queues::scheduler_pending;
+use super::{
+    lenient::{List, Maybe, Num, Text},
+    resource_row::{ResourceRow, figure},
 };
-
-use super::lenient::{List, Maybe, Num, Text};
 use crate::model::{Application, Ask, Node, NodeId, NodeState, Resources};
 
 /// Containers of one ask, at most. No application asks for more; it keeps sums over garbage from overflowing.
 const MAX_CONTAINERS: u64 = 1 << 20;
-/// A figure (MB, cores, GPUs) at most: an exabyte of memory. Keeps sums over garbage from overflowing.
-const MAX_FIGURE: u64 = 1 << 40;
 /// Characters kept of a node's health report: a few failed directories, for people.
 const MAX_HEALTH_REPORT: usize = 500;
-/// The name of GPUs among YARN's resource types.
-const GPU: &str = "yarn.io/gpu";
 
 /// An answer that is JSON and yet not what was asked for, or not JSON at all; the text says what is wrong with it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -51,10 +46,6 @@ impl Info {
 pub struct Metrics {
     /// Asked for and not given, without GPUs; `None` before 3.3.0, which does not tell.
     pub pending: Option<Resources>,
-    /// Free, without GPUs. Signed: cordoned nodes with containers count below zero.
-    pub available_mb: i64,
-    /// As `available_mb`, in cores.
-    pub available_vcores: i64,
     /// In use, without GPUs.
     pub allocated: Resources,
     /// Held back, GPUs included where they are told.
@@ -85,21 +76,18 @@ pub fn info(body: &[u8]) -> Result<Info, WireError> {
     Ok(Info { started_on_ms, ha_state: info.ha_state.0.into_owned(), version: version.0.into_owned() })
 }
 
-/// Reads `/metrics`. What is available and allocated must be there: missing is not zero.
+/// Reads `/metrics`. What is allocated and what is pending must be there: missing is not zero. What is available is not
+/// taken from here ([`super::observation::observation`] says why).
 pub fn metrics(body: &[u8]) -> Result<Metrics, WireError> {
     let answer: MetricsAnswer = parse("/metrics", body)?;
     let row = answer.cluster_metrics.get().ok_or_else(|| WireError("/metrics without clusterMetrics".into()))?;
     let needed = |figure: Num, name: &str| figure.0.ok_or_else(|| WireError(format!("/metrics without {name}")));
-    let available_mb = needed(row.available_mb, "availableMB")?;
-    let available_vcores = needed(row.available_virtual_cores, "availableVirtualCores")?;
     needed(row.allocated_mb, "allocatedMB")?;
     needed(row.containers_pending, "containersPending")?;
     let pending_is_told = row.pending_mb.0.is_some();
     let reserved_gpus = row.total_reserved_resources_across_partition.get().map_or(0, |all| all.amounts().gpus);
     Ok(Metrics {
         pending: pending_is_told.then(|| Resources::new(figure(row.pending_mb), figure(row.pending_virtual_cores), 0)),
-        available_mb: available_mb.min(MAX_FIGURE as i64),
-        available_vcores: available_vcores.min(MAX_FIGURE as i64),
         allocated: Resources::new(figure(row.allocated_mb), figure(row.allocated_virtual_cores), 0),
         reserved: Resources::new(figure(row.reserved_mb), figure(row.reserved_virtual_cores), reserved_gpus),
         containers_pending: figure(row.containers_pending),
@@ -131,15 +119,7 @@ pub fn applications(body: &[u8]) -> Result<Vec<Application>, WireError> {
     Ok(applications)
 }
 
-/// Reads `/scheduler`: what all leaf queues together have pending. Nothing where the scheduler is not the
-/// CapacityScheduler: the others do not tell it by resource type.
-pub fn scheduler_pending(body: &[u8]) -> Result<Resources, WireError> {
-    let answer: SchedulerAnswer = parse("/scheduler", body)?;
-    let info = answer.scheduler.get().and_then(|scheduler| scheduler.scheduler_info.get());
-    info.map(|root| root.pending()).ok_or_else(|| WireError("/scheduler without schedulerInfo".into()))
-}
-
-fn parse<'a, T: Deserialize<'a>>(what: &str, body: &'a [u8]) -> Result<T, WireError> {
+pub(super) fn parse<'a, T: Deserialize<'a>>(what: &str, body: &'a [u8]) -> Result<T, WireError> {
     serde_json::from_slice(body).map_err(|error| WireError(format!("the answer is no {what}: {error}")))
 }
 
@@ -152,11 +132,6 @@ fn is_empty_object(body: &[u8]) -> bool {
 fn age(id: &str) -> (u64, u64, &str) {
     let mut parts = id.split('_').skip(1).map(|part| part.parse().unwrap_or(u64::MAX));
     (parts.next().unwrap_or(u64::MAX), parts.next().unwrap_or(u64::MAX), id)
-}
-
-/// A figure of YARN's as ours: never negative, never so large that sums overflow.
-fn figure(number: Num) -> u64 {
-    number.or_zero().min(MAX_FIGURE)
 }
 
 fn count(number: Num) -> u32 {
@@ -192,9 +167,6 @@ struct MetricsRow {
     #[serde(rename = "pendingMB")]
     pending_mb: Num,
     pending_virtual_cores: Num,
-    #[serde(rename = "availableMB")]
-    available_mb: Num,
-    available_virtual_cores: Num,
     #[serde(rename = "allocatedMB")]
     allocated_mb: Num,
     allocated_virtual_cores: Num,
@@ -359,155 +331,5 @@ impl AskRow<'_> {
         let Maybe::There(capability) = &self.capability else { return None };
         let priority = self.priority.0.and_then(|n| i32::try_from(n).ok()).unwrap_or(0);
         (once && containers > 0).then(|| Ask { containers, resources: capability.amounts(), priority })
-    }
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct SchedulerAnswer {
-    scheduler: Maybe<SchedulerRow>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct SchedulerRow {
-    scheduler_info: Maybe<QueueRow>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct QueueRow {
-    queues: Maybe<QueueRows>,
-    resources: Maybe<UsageRows>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct QueueRows {
-    queue: List<QueueRow>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct UsageRows {
-    resource_usages_by_partition: List<UsageRow>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct UsageRow {
-    partition_name: PartitionName,
-    pending: Maybe<ResourceRow>,
-}
-
-impl QueueRow {
-    /// What this queue's leaves have pending; a parent's own figure is the sum of theirs.
-    fn pending(&self) -> Resources {
-        match &self.queues {
-            Maybe::There(children) if !children.queue.0.is_empty() => children.queue.0.iter().map(Self::pending).sum(),
-            _ => self.own_pending(),
-        }
-    }
-
-    fn own_pending(&self) -> Resources {
-        let Maybe::There(resources) = &self.resources else { return Resources::default() };
-        let rows = resources.resource_usages_by_partition.0.iter().filter(|row| !row.partition_name.is_all);
-        rows.filter_map(|row| if let Maybe::There(pending) = &row.pending { Some(pending.amounts()) } else { None })
-            .sum()
-    }
-}
-
-/// A row named `*` repeats the others: it must not be added to them.
-#[derive(Default)]
-struct PartitionName {
-    is_all: bool,
-}
-
-impl<'de> Deserialize<'de> for PartitionName {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Text::deserialize(deserializer).map(|name| Self { is_all: name.0 == "*" })
-    }
-}
-
-/// YARN's `ResourceInfo`. The code writes `vCores`, its documentation `virtualCores`.
-#[derive(Clone, Copy, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct ResourceRow {
-    memory: Num,
-    v_cores: Num,
-    virtual_cores: Num,
-    resource_informations: Gpus,
-}
-
-impl ResourceRow {
-    fn of(memory: Num, v_cores: Num) -> Self {
-        Self { memory, v_cores, ..Self::default() }
-    }
-
-    fn amounts(&self) -> Resources {
-        let cores = if self.v_cores.0.is_some() { self.v_cores } else { self.virtual_cores };
-        Resources::new(figure(self.memory), figure(cores), figure(self.resource_informations.0))
-    }
-
-    /// The sum with signs kept: 512 used and -511 free is 1 in all.
-    fn plus(self, other: Self) -> Self {
-        let sum = |a: Num, b: Num| Num(Some(a.0.unwrap_or(0).saturating_add(b.0.unwrap_or(0))));
-        Self {
-            memory: sum(self.memory, other.memory),
-            v_cores: sum(self.v_cores, other.v_cores),
-            virtual_cores: sum(self.virtual_cores, other.virtual_cores),
-            resource_informations: Gpus(sum(self.resource_informations.0, other.resource_informations.0)),
-        }
-    }
-}
-
-/// The GPUs among `resourceInformations`, picked out while reading: this list is the bulk of every answer, and all
-/// else in it is known already.
-#[derive(Clone, Copy, Default)]
-struct Gpus(Num);
-
-impl<'de> Deserialize<'de> for Gpus {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(GpusVisitor)
-    }
-}
-
-/// Visits the wrapper object, the list within it, and (where there is no list) its only element.
-struct GpusVisitor;
-
-impl<'de> Visitor<'de> for GpusVisitor {
-    type Value = Gpus;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("resourceInformations")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<Gpus, A::Error> {
-        let (mut gpus, mut is_gpu, mut value) = (Gpus::default(), false, Num::default());
-        while let Some(Text(key)) = object.next_key()? {
-            match key.as_ref() {
-                "resourceInformation" => gpus = object.next_value()?,
-                "name" => is_gpu = object.next_value::<Text<'de>>()?.0 == GPU,
-                "value" => value = object.next_value()?,
-                _ => drop(object.next_value::<IgnoredAny>()?),
-            }
-        }
-        Ok(if is_gpu { Gpus(value) } else { gpus })
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Gpus, A::Error> {
-        let mut gpus = Gpus::default();
-        while let Some(element) = list.next_element::<Gpus>()? {
-            gpus = if element.0.0.is_some() { element } else { gpus };
-        }
-        Ok(gpus)
-    }
-
-    fn visit_unit<E: Error>(self) -> Result<Gpus, E> {
-        Ok(Gpus::default())
-    }
-
-    fn visit_str<E: Error>(self, _: &str) -> Result<Gpus, E> {
-        Ok(Gpus::default())
     }
 }

@@ -93,6 +93,15 @@ fn what_somebody_else_excluded_stays_theirs() {
     }
 }
 
+/// As `HostsFileReader` reads them: commas and line ends part names, the file's name is matched in any case.
+#[test]
+fn hosts_are_told_apart_as_hadoop_does() {
+    let (_directory, _, xml) = file("EXCLUDE.XML", "<hosts><host><name>a,b\n c </name></host></hosts>");
+    assert_eq!(entries(&xml), "a:foreign:- b:foreign:- c:foreign:-");
+    let (_directory, _, plain) = file("exclude.xml.txt", "a\tb\x0cc d#not-a-comment # e\n#f\n");
+    assert_eq!(entries(&plain), "a:foreign:- b:foreign:- c:foreign:- d#not-a-comment:foreign:-");
+}
+
 #[test]
 fn xml_is_read_in_every_layout() {
     for (before, after) in [

@@ -28,7 +28,10 @@ impl Reply {
     /// Any answer with a length and a body.
     pub fn new(status: &str, headers: &str, body: &str) -> Self {
         let length = body.len();
-        Self::Bytes(format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\n{headers}\r\n{body}").into_bytes())
+        Self::Bytes(
+            format!("HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {length}\r\n{headers}\r\n{body}")
+                .into_bytes(),
+        )
     }
 
     /// JSON.

@@ -12,6 +12,8 @@ mod daemon;
 mod fake_ports;
 // A web server that misbehaves as told.
 mod fake_http;
+// An admin port of ours that misbehaves as told.
+mod fake_rpc;
 // The instants and the policy from which tests start.
 mod fixtures;
 // A real YARN, for whoever needs one.

@@ -210,15 +210,13 @@ fn applications_come_by_age_and_only_those_that_live() {
 #[test]
 fn pending_below_zero_is_zero_and_pending_untold_comes_from_the_asks() {
     let told =
-        br#"{"clusterMetrics":{"pendingMB":-1024,"pendingVirtualCores":-1,"availableMB":-5,"availableVirtualCores":0,
-        "allocatedMB":0,"containersPending":-1}}"#;
+        br#"{"clusterMetrics":{"pendingMB":-1024,"pendingVirtualCores":-1,"allocatedMB":-5,"containersPending":-1}}"#;
     let mut answers = recorded("3.3.6", "ds-gpu-pending");
     answers.metrics = wire::metrics(told).expect("metrics");
     let seen = observation(DateTime::UNIX_EPOCH, answers.clone()).expect("observation").metrics;
-    assert_eq!((seen.pending, seen.available.memory_mb, seen.containers_pending), (Resources::new(0, 0, 4), 0, 0));
+    assert_eq!((seen.pending, seen.allocated.memory_mb, seen.containers_pending), (Resources::new(0, 0, 4), 0, 0));
 
-    let untold =
-        br#"{"clusterMetrics":{"availableMB":1,"availableVirtualCores":1,"allocatedMB":1,"containersPending":4}}"#;
+    let untold = br#"{"clusterMetrics":{"allocatedMB":1,"containersPending":4}}"#;
     answers.metrics = wire::metrics(untold).expect("metrics");
     let seen = observation(DateTime::UNIX_EPOCH, answers).expect("observation").metrics;
     assert_eq!(seen.pending, Resources::new(2048, 4, 4));
@@ -235,16 +233,29 @@ fn missing_is_not_zero() {
     assert_eq!(error.to_string(), "/metrics counts 3 active nodes and /nodes lists none");
 }
 
-/// As measured: two containers of 512 MB in all on a node that may hand out 1 MB; `/metrics` counts the 511 below zero.
+/// As measured: with GPU containers on a cordoned node, `/metrics` says that nothing at all is available.
 #[test]
 fn a_cordoned_node_with_containers_takes_nothing_from_what_others_have_free() {
     let mut answers = recorded("3.3.6", "idle");
     answers.nodes.truncate(2);
     answers.nodes[0].node.total = Resources::new(1, 1, 0);
     answers.nodes[0].node.used = Resources::new(512, 2, 1);
-    (answers.metrics.available_mb, answers.metrics.available_vcores) = (7681, 7);
     let seen = observation(DateTime::UNIX_EPOCH, answers).expect("observation").metrics;
     assert_eq!(seen.available, Resources::new(8192, 8, 2));
+}
+
+#[test]
+fn the_nodes_and_the_metrics_agree_on_what_is_available() {
+    for version in ["3.3.6", "3.4.3"] {
+        for state in states(version) {
+            let raw = fs::read(fixtures(version).join(format!("{state}-metrics.json"))).expect("metrics");
+            let raw: serde_json::Value = serde_json::from_slice(&raw).expect("JSON");
+            let told = &raw["clusterMetrics"];
+            let seen = observation(DateTime::UNIX_EPOCH, recorded(version, &state)).expect("observation").metrics;
+            assert_eq!(told["availableMB"], seen.available.memory_mb, "{version} {state}");
+            assert_eq!(told["availableVirtualCores"], seen.available.vcores, "{version} {state}");
+        }
+    }
 }
 
 #[test]
