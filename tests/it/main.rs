@@ -60,6 +60,8 @@ mod exclude_file;
 mod live;
 // One holder, compare-and-swap, crashes, foreign documents.
 mod state_file;
+// The adapter as a whole: what its orders do to the file and to YARN.
+mod yarn_adapter;
 // The REST client against a web server that misbehaves.
 mod yarn_rest;
 // Hadoop's RPC to the byte, and against a server that misbehaves.
