@@ -131,7 +131,7 @@ async fn without_a_way_to_give_orders_nothing_is_written() {
     let node = NodeId { host: "w-1".into(), port: 8041 };
     let blind = yarn(None, Some(&path));
     let errors = [
-        blind.cordon(&node).await,
+        blind.cordon(&node, Resources::default()).await,
         blind.uncordon(&node, CORDONED).await,
         blind.decommission(&hosts(&["w-1"]), HOUR).await,
         blind.recommission(&hosts(&["w-1"]), HOUR).await,
@@ -152,7 +152,7 @@ async fn a_cordon_leaves_one_megabyte_and_an_uncordon_gives_all_back() {
     let full = Resources::new(8192, 8, 2);
     let (address, seen) = server(success(&[0])).await;
     let yarn = yarn(rpc(address), None);
-    yarn.cordon(&node).await.expect("cordoned");
+    yarn.cordon(&node, Resources::default()).await.expect("cordoned");
     assert!(seen.lock().expect("lock").ends_with(&update_body(&node, Resources::new(1, 1, 0)).delimited()));
     yarn.uncordon(&node, full).await.expect("uncordoned");
     assert!(seen.lock().expect("lock").ends_with(&update_body(&node, full).delimited()));
