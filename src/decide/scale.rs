@@ -180,7 +180,7 @@ fn take_back(view: &View<'_>, draft: &mut Draft, wanted: u32, of: impl Fn(&Drain
         taken.push(host.clone());
         match drain.phase {
             DrainPhase::Cordoned { .. } => {
-                draft.actions.push(Action::Uncordon { node: drain.node.clone(), full: drain.full })
+                draft.actions.push(Action::Uncordon { node: drain.node.clone(), full: drain.full });
             }
             _ => decommissioning.push(host.clone()),
         }

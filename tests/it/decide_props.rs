@@ -324,7 +324,7 @@ proptest! {
         let roster = effect.roster();
         for name in GroupName::ALL {
             let (bounds, created) = (policy.group(name), effect.created(name));
-            let back = effect.taken_back(name).len() as u32;
+            let back = u32::try_from(effect.taken_back(name).len())?;
             let size = roster.size(name) + back + created;
             prop_assert!(created + back == 0 || size <= bounds.max_instances, "{name}: {size} beyond {bounds:?}: {decision:?}");
             prop_assert!(created == 0 || !effect.deletes(name), "{name}: created and deleted: {decision:?}");

@@ -38,7 +38,7 @@ type Event = (DateTime<Utc>, Box<dyn FnOnce(&mut World)>);
 #[derive(Clone, Copy, Debug)]
 pub struct Container {
     pub memory_mb: u64,
-    pub runs_s: f64,
+    pub runs: TimeDelta,
     pub ends_at: Option<DateTime<Utc>>,
 }
 
@@ -153,7 +153,8 @@ impl World {
 
     /// Containers are asked for.
     pub fn ask(&mut self, count: usize, memory_mb: u64, runs_s: f64) {
-        self.waiting.extend(std::iter::repeat_n(Container { memory_mb, runs_s, ends_at: None }, count));
+        let runs = at(runs_s) - at(0.0);
+        self.waiting.extend(std::iter::repeat_n(Container { memory_mb, runs, ends_at: None }, count));
     }
 
     /// Machines that exist and are not being deleted.
@@ -237,7 +238,7 @@ impl World {
             let free = |node: &&mut Nodemanager| node.total().memory_mb >= node.used() + next.memory_mb;
             let open = |node: &&mut Nodemanager| node.state == NodeState::Running;
             let Some(node) = self.nodes.values_mut().filter(open).find(free) else { break };
-            let ends_at = self.now + TimeDelta::milliseconds((next.runs_s * 1000.0) as i64);
+            let ends_at = self.now + next.runs;
             node.containers.push(Container { ends_at: Some(ends_at), ..*next });
             self.waiting.pop_front();
         }
@@ -332,7 +333,7 @@ fn with_hosts(intent: Intent) -> Intent {
             let instances = instances.iter().filter_map(|name| name.strip_prefix("m/")).map(str::to_owned).collect();
             Intent::Delete { group, instances }
         }
-        create => create,
+        create @ Intent::Create { .. } => create,
     }
 }
 
