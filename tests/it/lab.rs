@@ -188,9 +188,9 @@ impl Lab {
         lines.lines().map(|line| ended(&serde_json::from_str(line).unwrap())).collect()
     }
 
-    /// The words for `--provider-command`.
+    /// The value of `--provider-command`, quoted as a shell wants it.
     pub fn provider_command(&self) -> String {
-        format!("{} --dir {}", script_path("provider").display(), self.dir.display())
+        format!("'{}' --dir '{}'", script_path("provider").display(), self.dir.display())
     }
 
     /// One request to the provider, outside of any daemon.
