@@ -1,6 +1,8 @@
 //! How long one look at a large cluster takes: its JSON into an observation. 1,000 nodes, 10,000 pending containers;
 //! the bar is 100 ms.
 
+#![expect(clippy::print_stderr, reason = "the size belongs to the figure")]
+
 #[path = "support/big_cluster.rs"]
 mod big_cluster;
 

@@ -1,9 +1,11 @@
 //! Resident memory of the daemon on a cluster of 1,000 nodes with 10,000 pending containers; the bar is 64 MB.
 //! Not criterion's: it starts the real binary against a web server of ours and reads the kernel's figures.
 
+#![expect(clippy::disallowed_methods, clippy::print_stdout, reason = "it watches a real process, and prints")]
+
 #[path = "support/big_cluster.rs"]
 mod big_cluster;
-#[allow(dead_code, reason = "the tests use the rest of it")]
+#[expect(dead_code, reason = "the tests use the rest of it")]
 #[path = "../tests/it/fake_http.rs"]
 mod fake_http;
 

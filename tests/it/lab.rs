@@ -4,7 +4,7 @@
 //! Each [`Lab`] has a loopback network and a folder of its own, so tests run side
 //! by side, and dropping it ends every process that belongs to it. A machine
 //! without Java or Maven fails the test with a sentence that names the package.
-#![allow(dead_code, reason = "each test uses a part of it")]
+#![expect(dead_code, reason = "each test uses a part of it")]
 
 use std::ffi::OsStr;
 use std::io::{Read as _, Write as _};
