@@ -6,7 +6,7 @@ use super::{
     Draft, View,
     balance::{self, Sizes},
     basic::{self, Estimate},
-    leave,
+    gates, leave,
     roster::Standing,
     select,
 };
@@ -19,7 +19,9 @@ pub(super) fn scale(view: &View<'_>, draft: &mut Draft) {
     }
     // A scaling period starts when the last one has ended; before, and in averages, its samples do not count.
     let window = view.now - view.policy.basic().cooldown_period;
-    let from = view.situation.state.cooldown_from().map_or(window, |last| last.max(window));
+    // So does one after a ResourceManager has taken over: what it said while applications registered was not whole.
+    let begun = view.situation.state.cooldown_from().max(gates::restart_over(view));
+    let from = begun.map_or(window, |begun| begun.max(window));
     let samples = view.situation.history.confirmed_since(from);
     let Some(estimate) = estimate(view, &samples, draft) else { return };
     let delta = i64::from(estimate.workers) - i64::from(view.serving());
@@ -252,7 +254,8 @@ fn may_shrink(view: &View<'_>) -> Result<(), Reason> {
 fn half_knowledge(view: &View<'_>, from: DateTime<Utc>) -> Option<Reason> {
     // Two poll intervals without a sample are an outage, not a pause.
     let gap = view.situation.poll_interval * 2;
-    let full = view.situation.history.covers(from, view.now, gap);
+    let window = view.now - view.policy.basic().cooldown_period;
+    let full = from <= window && view.situation.history.covers(from, view.now, gap);
     (!full).then(|| window_not_full(view))
 }
 

@@ -107,7 +107,7 @@ impl Reason {
             Self::OperationUnderWay { what } => format!("an operation is under way: {what}"),
             Self::Draining { hosts } => format!("workers are leaving: {}", hosts.join(", ")),
             Self::Booting { hosts } => format!("workers are booting: {}", hosts.join(", ")),
-            Self::WindowNotFull { window_s } => format!("fewer than {window_s} s of samples since the last scaling: nothing is taken away on half knowledge"),
+            Self::WindowNotFull { window_s } => format!("fewer than {window_s} s of samples since the last scaling or restart: nothing is taken away on half knowledge"),
             Self::Decommission { hosts, timeout_s } => match timeout_s {
                 0 => format!("decommission {} at once", hosts.join(", ")),
                 _ => format!("decommission {} gracefully, within {timeout_s} s", hosts.join(", ")),
