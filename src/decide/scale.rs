@@ -197,8 +197,13 @@ fn take_back(view: &View<'_>, draft: &mut Draft, wanted: u32, of: impl Fn(&Drain
     u32::try_from(taken.len()).unwrap_or(u32::MAX)
 }
 
-/// Whether a leaving worker can be had back: its NodeManager is still there.
+/// Whether a leaving worker can be had back: it was ready when it was chosen, and its NodeManager is still there.
 fn can_serve(view: &View<'_>, host: &str, drain: &Drain) -> bool {
+    let record = view.situation.state.workers.get(host);
+    if record.and_then(|record| record.not_ready_since).is_some_and(|since| since < drain.since) {
+        // It leaves because it was of no use.
+        return false;
+    }
     let state = view.node_state(host);
     match drain.phase {
         DrainPhase::Cordoned { .. } => state == Some(NodeState::Running),

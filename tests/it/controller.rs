@@ -435,3 +435,33 @@ fn a_spot_worker_that_vanishes_while_it_drains_is_forgotten() {
     assert!(world.borrow().stored.drains.is_empty() && world.borrow().excluded.is_empty(), "{}", story(&world));
     assert!(world.borrow().machines.values().all(|machine| machine.state == InstanceState::Running));
 }
+
+#[test]
+fn a_new_worker_with_the_name_of_a_lost_one_boots() {
+    let mut world = World::with_workers(1);
+    world.lose_machine("w-0");
+    world.made = 0;
+    let world = world.share();
+    let mut policy = policy();
+    policy.primary = fixtures::group(0, 10, 1);
+    assert_eq!(run(&world, &policy, 60.0), Some(Ok(())));
+    assert_eq!(world.borrow().nodes["w-0"].state, NodeState::Lost, "YARN remembers the one that had the name before");
+    world.borrow_mut().ask(1, 4096, 600.0);
+    assert_eq!(run(&world, &policy, 75.0), Some(Ok(())));
+    let record = world.borrow().stored.workers.get("w-0").copied();
+    assert!(record.is_some_and(|record| record.ready_at.is_none()), "{record:?}\n{}", story(&world));
+}
+
+#[test]
+fn a_node_that_is_open_again_at_the_last_look_is_not_decommissioned() {
+    let mut world = shrinking(600.0);
+    world.meddled_with = true;
+    let world = world.share();
+    assert_eq!(run(&world, &policy(), 3600.0), Some(Ok(())));
+    let decommissions = seconds_of(&world, |action| matches!(action, Action::Decommission { .. }));
+    let cordons = seconds_of(&world, |action| matches!(action, Action::Cordon { .. }));
+    assert_eq!((cordons.len(), decommissions.len()), (2, 2), "{}", story(&world));
+    assert!(decommissions[0] < cordons[1] && cordons[1] + 3.0 <= decommissions[1], "{}", story(&world));
+    assert!(!world.borrow().meddled_with, "there was a look before the drain");
+    assert_at_rest(&world, 2, "meddled with");
+}

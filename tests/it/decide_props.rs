@@ -289,6 +289,10 @@ impl Effect<'_> {
     fn left_out(&self, name: GroupName) -> usize {
         let taken = self.taken_back(name);
         let could = |host: &String, drain: &Drain| {
+            let record = self.situation.state.workers.get(host);
+            if record.and_then(|record| record.not_ready_since).is_some_and(|since| since < drain.since) {
+                return false;
+            }
             let state = self.observation.node(host).map(|node| node.state);
             match drain.phase {
                 DrainPhase::Cordoned { .. } => state == Some(NodeState::Running),

@@ -105,6 +105,8 @@ pub struct World {
     pub never_done: bool,
     pub polls_fail: bool,
     pub yarn_fault: Option<ErrorKind>,
+    /// Somebody gives all nodes their resources back between the look of a tick and the one before a drain.
+    pub meddled_with: bool,
     pub stored: State,
     pub generation: u64,
     pub save_faults: VecDeque<ErrorKind>,
