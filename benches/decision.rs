@@ -45,6 +45,8 @@ fn policy(cooldown_s: u64) -> Policy {
         }),
         primary: bounds(1000),
         secondary: Some(bounds(2000)),
+        primary_template: None,
+        secondary_template: None,
     }
 }
 
@@ -172,7 +174,7 @@ impl Cluster for Still {
     async fn nodes(&self) -> Result<Vec<Node>, PortError> {
         Ok(Vec::new())
     }
-    async fn cordon(&self, _node: &NodeId) -> Result<(), PortError> {
+    async fn cordon(&self, _node: &NodeId, _leave: Resources) -> Result<(), PortError> {
         Ok(())
     }
     async fn uncordon(&self, _node: &NodeId, _full: Resources) -> Result<(), PortError> {
