@@ -56,6 +56,8 @@ pub struct Nodemanager {
 pub struct Machine {
     pub state: InstanceState,
     pub registers_at: Option<DateTime<Utc>>,
+    /// From when the provider's list shows it.
+    pub shown_at: DateTime<Utc>,
 }
 
 /// An order that the provider has taken.
@@ -102,6 +104,8 @@ pub struct World {
     pub orders: Vec<(DateTime<Utc>, String)>,
     pub faults: VecDeque<Fault>,
     pub boot_fails: bool,
+    /// New machines show in the provider's list only shortly before their operation ends.
+    pub shows_late: bool,
     pub never_done: bool,
     pub polls_fail: bool,
     pub yarn_fault: Option<ErrorKind>,
@@ -182,8 +186,9 @@ impl World {
     fn make(&mut self, now: DateTime<Utc>) -> String {
         let host = format!("w-{}", self.made);
         self.made += 1;
+        let shown_at = if self.shows_late { now + OPERATION - STEP } else { now };
         let registers_at = (!self.boot_fails).then_some(now + BOOT);
-        self.machines.insert(host.clone(), Machine { state: InstanceState::Provisioning, registers_at });
+        self.machines.insert(host.clone(), Machine { state: InstanceState::Provisioning, registers_at, shown_at });
         self.most_at_once = self.most_at_once.max(u32::try_from(self.machines.len()).unwrap_or(u32::MAX));
         host
     }
@@ -280,8 +285,9 @@ impl World {
             host: host.clone(),
             state: machine.state,
         };
+        let shown = self.machines.iter().filter(|(_, machine)| machine.shown_at <= self.now);
         let template = Some(WorkerTemplate { resources: FULL, boot_time: None });
-        let group = Group { template, instances: self.machines.iter().map(instance).collect() };
+        let group = Group { template, instances: shown.map(instance).collect() };
         Capacity {
             capabilities: Capabilities { deletes_named: true, overlaps: true },
             groups: BTreeMap::from([(GroupName::Primary, group)]),
