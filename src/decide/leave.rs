@@ -92,14 +92,20 @@ fn replace(view: &View<'_>, draft: &mut Draft) {
 }
 
 fn is_overdue(view: &View<'_>, worker: &Worker<'_>) -> bool {
-    let since = view.situation.state.workers.get(&worker.instance.host).and_then(|record| record.not_ready_since);
+    let Some(record) = view.situation.state.workers.get(&worker.instance.host) else { return false };
     let ours_to_replace = match worker.node.map(|node| node.state) {
-        None => true,
         // Somebody else cordoned or drains it: theirs to decide. A state that we do not know tells nothing.
         Some(NodeState::Running | NodeState::Decommissioning | NodeState::New | NodeState::Unknown) => false,
-        Some(_) => true,
+        // Somebody else took it out of service; unless it never was in service, and YARN speaks of the machine that
+        // had the name before.
+        Some(NodeState::Decommissioned) => record.ready_at.is_none() || is_leaving(view, worker),
+        None | Some(NodeState::Unhealthy | NodeState::Lost | NodeState::Rebooted | NodeState::Shutdown) => true,
     };
-    ours_to_replace && since.is_some_and(|since| since + view.situation.ready_deadline <= view.now)
+    ours_to_replace && record.not_ready_since.is_some_and(|since| since + view.situation.ready_deadline <= view.now)
+}
+
+fn is_leaving(view: &View<'_>, worker: &Worker<'_>) -> bool {
+    view.situation.state.drains.contains_key(&worker.instance.host)
 }
 
 /// Deletes the machines that YARN has let go of. Never beside a create in the same group.

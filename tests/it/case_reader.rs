@@ -155,6 +155,9 @@ impl Reader {
                 self.nodes.retain(|node| node.id.host != *host);
             }
             let record = self.state.workers.get_mut(*host).expect("a worker");
+            if line.values.contains_key("never-ready") {
+                record.ready_at = None;
+            }
             line.set("not-ready-since", &mut record.not_ready_since, |text| Some(at(seconds(text))));
             for _ in 0..line.get("masters", number::<u32>).unwrap_or(0) {
                 self.applications.push(application_with_master_on(host));
