@@ -38,6 +38,8 @@ pub fn decide(policy: &Policy, situation: &Situation) -> Decision {
             gates::remark(&view, &mut draft);
         }
     }
+    // The first reason is the headline: what is done comes before what is not.
+    draft.reasons.sort_by_key(|reason| !reason.is_of_action());
     // Twice in a poll interval: a change that the first look shows is confirmed by the second within it.
     Decision { actions: draft.actions, reasons: draft.reasons, next_at: situation.now + situation.poll_interval / 2 }
 }
