@@ -25,6 +25,8 @@ use crate::{
 
 /// Options of every command that looks at a real cluster.
 #[derive(Debug, clap::Args)]
+// The group is named after the struct unless told, and the commands that flatten this one are called `Args`, too.
+#[group(id = "connect")]
 pub struct Args {
     /// The autoscaling policy
     #[arg(long, value_name = "FILE", env = "YARN_AUTOSCALER_POLICY")]
