@@ -5,7 +5,7 @@ use std::{path::Path, time::Duration};
 use serde_json::Value;
 
 use crate::{
-    daemon::{await_ticks, state},
+    daemon::{Daemon, await_ticks, state},
     lab::{Lab, eventually, processes_of},
 };
 
@@ -55,9 +55,10 @@ pub fn orders_taken(lab: &Lab, method: &str) -> Vec<Value> {
     texts.filter_map(|path| serde_json::from_str(&std::fs::read_to_string(path).ok()?).ok()).collect()
 }
 
-/// Takes the lab down; no process of it is left.
+/// Ends the daemon and takes the lab down; no process of theirs is left.
 #[track_caller]
-pub fn leave_nothing(lab: &Lab) {
+pub fn leave_nothing(lab: &Lab, daemon: Daemon) {
+    daemon.kill();
     lab.down();
     assert_eq!(processes_of(&lab.dir), Vec::<String>::new());
 }

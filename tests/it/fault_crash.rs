@@ -34,7 +34,8 @@ fn crash(lab: &Lab, daemon: Daemon, trial: &Trial, begun: impl Fn() -> bool) -> 
 
 /// A process of the provider's. (Those of a daemon that is not in the middle of an order are gone in a moment.)
 fn hung_provider(lab: &Lab) -> Option<Pid> {
-    let line = processes_of(&lab.dir).into_iter().find(|line| line.contains("local-yarn/provider "))?;
+    let is_provider = |line: &String| line.contains("local-yarn/provider --dir") && !line.contains("--policy");
+    let line = processes_of(&lab.dir).into_iter().find(is_provider)?;
     Pid::from_raw(line.strip_prefix("/proc/")?.split_once(' ')?.0.parse().ok()?)
 }
 
@@ -56,48 +57,50 @@ fn names(lab: &Lab) -> Vec<String> {
 
 #[test]
 fn a_daemon_killed_around_an_order_forgets_nothing_and_orders_nothing_twice() {
-    let lab = Lab::up(LabOptions { nodes: 1, ..LabOptions::default() });
+    let lab = Lab::up(LabOptions::default());
 
     // Between intent and order.
     lab.set_provider_faults(&json!({"hang": {"create": true}}));
-    let daemon = Daemon::start(&lab, &exactly(2));
-    let daemon = crash(&lab, daemon, &exactly(2), || is_intended(&lab, "create"));
-    await_rest(&lab, 2);
+    let daemon = Daemon::start(&lab, &exactly(3));
+    let daemon = crash(&lab, daemon, &exactly(3), || is_intended(&lab, "create"));
+    await_rest(&lab, 3);
     assert_eq!((orders_taken(&lab, "create").len(), &state(&lab)["orders"]), (1, &json!(1)));
     daemon.kill();
 
     // Between order and save.
     lab.set_provider_faults(&json!({"hangAfterOrder": {"create": true}}));
-    let daemon = Daemon::start(&lab, &exactly(3));
-    let daemon = crash(&lab, daemon, &exactly(3), || are_carried_out(&lab, "create", 2));
-    await_rest(&lab, 3);
+    let daemon = Daemon::start(&lab, &exactly(4));
+    let daemon = crash(&lab, daemon, &exactly(4), || are_carried_out(&lab, "create", 2));
+    await_rest(&lab, 4);
     assert_eq!((orders_taken(&lab, "create").len(), &state(&lab)["orders"]), (2, &json!(2)));
     daemon.kill();
 
     // Between intent and order of a delete, then between order and save.
     lab.set_provider_faults(&json!({"hang": {"delete": true}}));
-    let daemon = Daemon::start(&lab, &exactly(2));
-    let daemon = crash(&lab, daemon, &exactly(2), || is_intended(&lab, "delete"));
-    await_rest(&lab, 2);
+    let daemon = Daemon::start(&lab, &exactly(3));
+    let daemon = crash(&lab, daemon, &exactly(3), || is_intended(&lab, "delete"));
+    await_rest(&lab, 3);
     daemon.kill();
     lab.set_provider_faults(&json!({"hangAfterOrder": {"delete": true}}));
-    let daemon = Daemon::start(&lab, &exactly(1));
-    let daemon = crash(&lab, daemon, &exactly(1), || are_carried_out(&lab, "delete", 2));
-    await_rest(&lab, 1);
-    assert_eq!((names(&lab), &state(&lab)["orders"]), (vec!["worker-0".to_owned()], &json!(4)));
+    let daemon = Daemon::start(&lab, &exactly(2));
+    let daemon = crash(&lab, daemon, &exactly(2), || are_carried_out(&lab, "delete", 2));
+    await_rest(&lab, 2);
+    assert_eq!((names(&lab), &state(&lab)["orders"]), (vec!["worker-0".to_owned(), "worker-1".into()], &json!(4)));
     assert_eq!((orders_taken(&lab, "create").len(), orders_taken(&lab, "delete").len()), (2, 2));
 
     // The provider's process outlives the daemon and takes the order late: after the next daemon has given it again.
     daemon.kill();
     lab.set_provider_faults(&json!({"slow": {"create": 4}}));
-    let daemon = Daemon::start(&lab, &exactly(2));
+    let daemon = Daemon::start(&lab, &exactly(3));
     eventually("the provider is slow", SOON, || is_intended(&lab, "create") && hung_provider(&lab).is_some());
+    let late = hung_provider(&lab);
     daemon.kill();
     lab.set_provider_faults(&json!({}));
-    let _daemon = Daemon::start(&lab, &exactly(2));
-    await_rest(&lab, 2);
+    let daemon = Daemon::start(&lab, &exactly(3));
+    eventually("the late one has answered nobody", SOON, || hung_provider(&lab) != late);
+    await_rest(&lab, 3);
     assert_eq!((orders_taken(&lab, "create").len(), &state(&lab)["orders"]), (3, &json!(5)));
-    leave_nothing(&lab);
+    leave_nothing(&lab, daemon);
 }
 
 /// Some moment in a daemon's first seconds. What it does there depends on the moment, so any may be the one that hurts.
@@ -137,14 +140,14 @@ fn a_daemon_killed_at_any_moment_ends_at_the_right_size_and_loses_no_container()
         ..Gangs::default()
     });
     eventually("the gang runs", SOON, || lab.nodes().iter().all(|node| node["numContainers"].as_u64() > Some(0)));
-    let _daemon = crash_at_some_moments(&lab, &exactly(2), &mut random, 8);
+    let daemon = crash_at_some_moments(&lab, &exactly(2), &mut random, 8);
     await_rest(&lab, 2);
     let ended: Vec<_> = lab.wait_apps(SOON).into_iter().map(|app| (app.final_status, app.lost)).collect();
     assert_eq!(ended, [("SUCCEEDED".to_owned(), 0)]);
     let created: u64 = orders_taken(&lab, "create").iter().map(|order| names_in(order)).sum();
     let deleted: u64 = orders_taken(&lab, "delete").iter().map(|order| names_in(order)).sum();
     assert_eq!((created, deleted), (3, 2), "nothing was ordered that was not needed");
-    leave_nothing(&lab);
+    leave_nothing(&lab, daemon);
 }
 
 fn names_in(order: &Value) -> u64 {
@@ -153,8 +156,8 @@ fn names_in(order: &Value) -> u64 {
 
 #[test]
 fn signals_end_the_daemon_within_a_second_and_a_second_daemon_is_refused() {
-    let lab = Lab::up(LabOptions { nodes: 1, ..LabOptions::default() });
-    let trial = exactly(1);
+    let lab = Lab::up(LabOptions::default());
+    let trial = exactly(2);
     let first = Daemon::start(&lab, &trial);
     await_ticks(&lab, 1);
 
@@ -177,7 +180,8 @@ fn signals_end_the_daemon_within_a_second_and_a_second_daemon_is_refused() {
         ends_at_once(daemon, signal);
         assert_eq!(hung_provider(&lab), None, "it takes its provider's process along");
     }
-    leave_nothing(&lab);
+    lab.set_provider_faults(&json!({}));
+    leave_nothing(&lab, Daemon::start(&lab, &trial));
 }
 
 #[track_caller]
@@ -193,11 +197,11 @@ fn ends_at_once(mut daemon: Daemon, signal: Signal) {
 
 #[test]
 fn a_changed_policy_is_taken_and_an_invalid_one_is_told_while_evaluation_goes_on() {
-    let lab = Lab::up(LabOptions { nodes: 1, ..LabOptions::default() });
-    let trial = Trial { min: 1, ..exactly(1) };
+    let lab = Lab::up(LabOptions::default());
+    let trial = exactly(2);
     let policy = lab.dir.join("policy.yaml");
     let mut daemon = Daemon::start(&lab, &trial);
-    lab.submit_gangs(&Gangs { worker_memory_mb: 8192, duration: Duration::from_secs(4), ..Gangs::default() });
+    lab.submit_gangs(&Gangs { workers: 3, worker_memory_mb: 8192, duration: Duration::from_secs(4), ..Gangs::default() });
     eventually("it wants more than the maximum", SOON, || has_reason(&lab, "reachedMaximum"));
 
     std::fs::write(&policy, Trial { max: 0, ..trial.clone() }.policy()).unwrap();
@@ -205,23 +209,23 @@ fn a_changed_policy_is_taken_and_an_invalid_one_is_told_while_evaluation_goes_on
     eventually("the invalid policy is told", SOON, || daemon.log().contains(old_stays));
     assert!(daemon.log().contains(&format!("{}:1:", policy.display())), "{}", daemon.log());
     await_ticks(&lab, 2);
-    assert_eq!((up(&lab).0, daemon.is_alive()), (1, true));
+    assert_eq!((up(&lab).0, daemon.is_alive()), (2, true));
     assert_eq!(daemon.log().matches(old_stays).count(), 1, "told once\n{}", daemon.log());
 
     // The same file again, as SIGHUP asks for it; then, without a signal, one that lets it grow.
     daemon.signal(Signal::HUP);
     eventually("SIGHUP is obeyed", SOON, || daemon.log().contains("SIGHUP: reading the policy again"));
     await_ticks(&lab, 2);
-    std::fs::write(&policy, Trial { max: 2, ..trial.clone() }.policy()).unwrap();
-    eventually("it grows", SOON, || up(&lab) == (2, 2));
+    std::fs::write(&policy, Trial { max: 3, ..trial.clone() }.policy()).unwrap();
+    eventually("it grows", SOON, || up(&lab) == (3, 3));
     assert!(daemon.log().contains("the new one is in force"), "{}", daemon.log());
     let ended = lab.wait_apps(SOON);
     assert_eq!((ended[0].final_status.as_str(), ended[0].lost), ("SUCCEEDED", 0));
 
-    std::fs::write(&policy, Trial { min: 1, max: 1, ..trial }.policy()).unwrap();
+    std::fs::write(&policy, trial.policy()).unwrap();
     daemon.signal(Signal::HUP);
-    await_rest(&lab, 1);
-    leave_nothing(&lab);
+    await_rest(&lab, 2);
+    leave_nothing(&lab, daemon);
 }
 
 fn has_reason(lab: &Lab, reason: &str) -> bool {
