@@ -201,7 +201,12 @@ fn a_changed_policy_is_taken_and_an_invalid_one_is_told_while_evaluation_goes_on
     let trial = exactly(2);
     let policy = lab.dir.join("policy.yaml");
     let mut daemon = Daemon::start(&lab, &trial);
-    lab.submit_gangs(&Gangs { workers: 3, worker_memory_mb: 8192, duration: Duration::from_secs(4), ..Gangs::default() });
+    lab.submit_gangs(&Gangs {
+        workers: 3,
+        worker_memory_mb: 8192,
+        duration: Duration::from_secs(4),
+        ..Gangs::default()
+    });
     eventually("it wants more than the maximum", SOON, || has_reason(&lab, "reachedMaximum"));
 
     std::fs::write(&policy, Trial { max: 0, ..trial.clone() }.policy()).unwrap();

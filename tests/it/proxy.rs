@@ -69,7 +69,9 @@ fn serve(mut client: TcpStream, mood: Mood, to: &str) {
     let answer = match mood {
         Mood::Honest => ask(to, &path),
         Mood::Truncated => ask(to, &path).map(|answer| truncated(&answer)),
-        Mood::Error => Some(response("500 Internal Server Error", "text/html", b"<html>java.lang.NullPointerException")),
+        Mood::Error => {
+            Some(response("500 Internal Server Error", "text/html", b"<html>java.lang.NullPointerException"))
+        }
         Mood::Garbage => Some(response("200 OK", "application/json", b"\x00\xff}{nonsense\xc3")),
         Mood::RedirectLoop => Some(redirect(&path)),
         Mood::Standby => Some(standby(&path)),
@@ -112,7 +114,8 @@ fn truncated(answer: &[u8]) -> Vec<u8> {
 }
 
 fn redirect(path: &str) -> Vec<u8> {
-    format!("HTTP/1.1 307 Temporary Redirect\r\nConnection: close\r\nLocation: {path}\r\nContent-Length: 0\r\n\r\n").into()
+    format!("HTTP/1.1 307 Temporary Redirect\r\nConnection: close\r\nLocation: {path}\r\nContent-Length: 0\r\n\r\n")
+        .into()
 }
 
 fn standby(path: &str) -> Vec<u8> {
