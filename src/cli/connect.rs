@@ -25,7 +25,6 @@ use crate::{
 
 /// Options of every command that looks at a real cluster.
 #[derive(Debug, clap::Args)]
-// The group is named after the struct unless told, and the commands that flatten this one are called `Args`, too.
 #[group(id = "connect")]
 pub struct Args {
     /// The autoscaling policy
@@ -155,7 +154,9 @@ impl Args {
 
     /// The provider behind its adapter.
     pub fn provider(&self) -> Result<CommandProvider, Failure> {
-        let command = self.provider_command.as_deref().unwrap_or_default();
+        let command = self.provider_command.as_deref();
+        let command =
+            command.context("--provider command needs --provider-command: the program that makes machines")?;
         let words = shlex::split(command).filter(|words| !words.is_empty());
         let words =
             words.ok_or_else(|| anyhow!("--provider-command {command:?} is empty, or a quote in it is not closed"))?;
@@ -164,6 +165,8 @@ impl Args {
 
     /// The policy in force at the start, from its source; one that is not valid ends the command.
     pub fn first_policy(&self, source: &mut impl PolicySource) -> Result<Policy, Failure> {
+        std::fs::File::open(&self.policy)
+            .with_context(|| format!("cannot read the policy {}", self.policy.display()))?;
         match source.check() {
             PolicyChange::New(policy) => Ok(policy),
             PolicyChange::Invalid(text) => Err(Failure::new(exit::INVALID_POLICY, anyhow!(text))),

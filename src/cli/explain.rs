@@ -7,11 +7,12 @@ use std::{
     process::ExitCode,
 };
 
+use anyhow::Context;
 use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, Utc};
 use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
 
-use super::{exit, live_view::printable};
+use super::{connect::Failure, exit, live_view::printable};
 use crate::{
     model::Action,
     store::decision_log::{BadLine, Log, Record, Workers},
@@ -40,34 +41,27 @@ pub struct Args {
 /// Prints the table (or JSON) to stdout, lines of the log that are no records to stderr. Ends with 0, or with 2 where
 /// the log cannot be read or `--since` is no time.
 pub fn run(args: &Args) -> ExitCode {
-    let mut log = match Log::read(&args.decision_log) {
-        Ok(log) => log,
-        Err(error) => return usage(&format!("cannot read the decision log {}: {error}", args.decision_log.display())),
-    };
+    exit::of(explain(args))
+}
+
+fn explain(args: &Args) -> Result<(), Failure> {
+    let path = &args.decision_log;
+    let mut log = Log::read(path).with_context(|| format!("cannot read the decision log {}", path.display()))?;
     if let Some(text) = &args.since {
         let last_day = log.records.last().map(|record| record.at.date_naive());
-        match parse_since(text, last_day) {
-            Some(since) => log.records.retain(|record| record.at >= since),
-            None => {
-                return usage(&format!(
-                    "--since {text}: write `2026-11-21T14:05:00Z`, `2026-11-21 14:05` or `14:05` (UTC)"
-                ));
-            }
-        }
+        let since = parse_since(text, last_day).with_context(|| {
+            format!("--since {text}: write `2026-11-21T14:05:00Z`, `2026-11-21 14:05` or `14:05` (UTC)")
+        })?;
+        log.records.retain(|record| record.at >= since);
     }
-    let text = if args.json { json(&log) } else { people(&log, args.all, terminal_width()) };
+    let text = if args.json { json(&log)? } else { people(&log, args.all, terminal_width()) };
     if !args.json {
         let named: String = log.bad_lines.iter().map(|bad| format!("{}\n", bad_line(bad))).collect();
         let _ = io::stderr().write_all(named.as_bytes());
     }
     // Whoever reads may have seen enough: a closed pipe is no error.
     let _ = io::stdout().write_all(text.as_bytes());
-    exit::code(exit::OK)
-}
-
-fn usage(text: &str) -> ExitCode {
-    let _ = writeln!(io::stderr(), "error: {text}");
-    exit::code(exit::USAGE)
+    Ok(())
 }
 
 fn terminal_width() -> Option<u16> {
@@ -143,10 +137,10 @@ struct Json<'a> {
     bad_lines: Vec<String>,
 }
 
-fn json(log: &Log) -> String {
+fn json(log: &Log) -> serde_json::Result<String> {
     let bad_lines = log.bad_lines.iter().map(bad_line).collect();
     let json = Json { records: &log.records, summary: Summary::of(&log.records), bad_lines };
-    serde_json::to_string_pretty(&json).expect("records were JSON before") + "\n"
+    Ok(serde_json::to_string_pretty(&json)? + "\n")
 }
 
 fn bad_line(bad: &BadLine) -> String {
@@ -264,7 +258,7 @@ mod tests {
     fn json_has_records_summary_and_bad_lines() {
         let bad = BadLine { file: "log".into(), line: 2, problem: "torn off".into() };
         let value: serde_json::Value =
-            serde_json::from_str(&json(&Log { records: Vec::new(), bad_lines: vec![bad] })).unwrap();
+            serde_json::from_str(&json(&Log { records: Vec::new(), bad_lines: vec![bad] }).unwrap()).unwrap();
         assert_eq!(value["summary"]["peakWorkers"], 0);
         assert_eq!(value["records"], serde_json::json!([]));
         assert_eq!(value["badLines"], serde_json::json!(["log:2: not a record: torn off"]));

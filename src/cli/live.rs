@@ -4,10 +4,11 @@
 //!
 //! The block and the log must not share a terminal: where this draws on stdout, the log belongs into a file or is off.
 
-use std::io::{self, IsTerminal, Stdout, Write};
+use std::io::{self, Stdout, Write};
 
 pub use super::live_view::render;
 use super::live_view::{self, BOOTING, DRAINING, READY, ROOM, UNUSABLE};
+use super::terminal;
 use crate::{
     ports::{Journal, Tick},
     store::decision_log::{Headline, Record},
@@ -45,8 +46,7 @@ pub struct Live<W> {
 impl Live<Stdout> {
     /// On stdout: redrawn where it is a terminal, in colour unless `NO_COLOR` is set.
     pub fn stdout() -> Self {
-        let redraws = io::stdout().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
-        let colour = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        let (redraws, colour) = (terminal::can_redraw(&io::stdout()), terminal::wants_colour(&io::stdout()));
         let screen = if redraws { Screen::Terminal { width: stdout_width, colour } } else { Screen::Plain };
         Self::new(io::stdout(), screen)
     }

@@ -11,6 +11,7 @@ mod plan_view;
 pub mod policy_file;
 pub mod run;
 pub mod schema;
+mod terminal;
 pub mod validate;
 pub mod wall_clock;
 

@@ -1,7 +1,6 @@
 //! `run`: the daemon. The composition root: the only place where the controller meets its adapters.
 
 use std::{
-    io::IsTerminal,
     path::{Path, PathBuf},
     process::ExitCode,
     sync::{Arc, atomic::AtomicBool, atomic::Ordering},
@@ -16,6 +15,7 @@ use super::{
     exit,
     journals::Journals,
     policy_file::PolicyFile,
+    terminal,
     wall_clock::WallClock,
 };
 use crate::{
@@ -123,6 +123,6 @@ pub(super) fn start_log(json: bool) {
     if json {
         log.json().init();
     } else {
-        log.with_ansi(std::io::stderr().is_terminal()).with_target(false).init();
+        log.with_ansi(terminal::wants_colour(&std::io::stderr())).with_target(false).init();
     }
 }

@@ -4,9 +4,8 @@
 //! output and nothing else.
 
 use std::{
-    env,
     fs::File,
-    io::{self, IsTerminal, Read, Write},
+    io::{self, Read, Write},
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -14,7 +13,7 @@ use std::{
 use clap::ValueEnum;
 use serde::Serialize;
 
-use super::exit;
+use super::{exit, terminal};
 use crate::policy::{Diagnostic, DiagnosticJson, LoadOptions, Severity, diagnostic, load, load::MAX_BYTES};
 
 /// Arguments of `validate`.
@@ -131,7 +130,7 @@ impl Report {
 
 fn print_text(outcomes: &[Result<Report, Unreadable>], args: &Args) -> io::Result<()> {
     let (mut out, mut err) = (io::stdout(), io::stderr());
-    let color = err.is_terminal() && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let color = terminal::wants_colour(&err);
     for outcome in outcomes {
         match outcome {
             Err((file, error)) => writeln!(err, "error: {file} cannot be read: {error}")?,

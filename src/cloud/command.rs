@@ -84,14 +84,14 @@ impl CommandProvider {
     /// Starts the command, feeds it and collects its reply. Left or dropped before the command has ended, it takes the
     /// whole group along.
     async fn converse(&self, request: &Request<'_>) -> Result<Vec<u8>, PortError> {
+        let line = request.to_line()?;
         let mut child = self.start()?;
         let mut group = GroupGuard::of(&child);
         let (mut reply, mut log) = (Vec::new(), StderrLog::new(request.method));
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let status = {
-            let mut talk = pin!(async {
-                tokio::try_join!(feed(stdin, request.to_line()), collect(stdout, &mut reply), log.follow(stderr))
-            });
+            let mut talk =
+                pin!(async { tokio::try_join!(feed(stdin, line), collect(stdout, &mut reply), log.follow(stderr)) });
             let mut silent = false;
             let ended = timeout(self.time_limit, async {
                 tokio::select! {

@@ -74,10 +74,9 @@ impl<'a> Request<'a> {
     }
 
     /// The request as the command reads it: one line.
-    pub(super) fn to_line(&self) -> String {
-        let mut line = serde_json::to_string(self).expect("numbers, strings and lists of strings are always JSON");
-        line.push('\n');
-        line
+    pub(super) fn to_line(&self) -> Result<String, PortError> {
+        let line = serde_json::to_string(self);
+        line.map(|line| line + "\n").map_err(|error| PortError::new(ErrorKind::Permanent, format!("{error}")))
     }
 }
 

@@ -94,17 +94,20 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
                     let intent = Intent::Delete { group: *group, instances: instances.clone() };
                     self.intend(intent, now, notes).await?;
                 }
-                Action::Cordon { node, group, instance, full } => {
-                    let drain = self.drain_of(node, *group, instance, *full, now);
-                    self.cordon(drain, now, notes).await?;
-                }
-                Action::Uncordon { node, full } => self.uncordon(node, *full, now, notes).await?,
+                // Together, below.
+                Action::Cordon { .. } => {}
+                Action::Uncordon { node, full } => self.uncordon(node, *full, now, notes).await,
                 Action::Decommission { hosts, timeout } => self.decommission(hosts, *timeout, now, notes).await?,
                 Action::Recommission { hosts } => self.recommission(hosts, now, notes).await?,
                 Action::Release { hosts } => self.release(hosts, notes).await?,
             }
         }
-        Ok(())
+        let cordons = decision.actions.iter().filter_map(|action| match action {
+            Action::Cordon { node, group, instance, full } => Some(self.drain_of(node, *group, instance, *full, now)),
+            _ => None,
+        });
+        let cordons: Vec<_> = cordons.collect();
+        if cordons.is_empty() { Ok(()) } else { self.cordon(cordons, now, notes).await }
     }
 
     /// Saves the intent, then gives the order.
@@ -159,38 +162,34 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
         }
     }
 
-    async fn cordon(&mut self, drain: Drain, now: DateTime<Utc>, notes: &mut Vec<String>) -> Result<(), Halt> {
-        let node = drain.node.clone();
-        let before = self.state.drains.insert(node.host.clone(), drain);
+    /// Cordons these, saved once before and once after: a store in a bucket takes about one document a second.
+    async fn cordon(&mut self, drains: Vec<Drain>, now: DateTime<Utc>, notes: &mut Vec<String>) -> Result<(), Halt> {
+        let before = self.state.drains.clone();
         // A cordon that is made again is no new scaling: else one that keeps failing would never let the cooldown end.
-        if before.is_none() {
+        if drains.iter().any(|drain| !before.contains_key(&drain.node.host)) {
             self.state.last_scaling_at = Some(now);
         }
-        // YARN forgets what the node declared: without the saved figure it could not be given back.
-        let failed = if !self.save(notes)? {
-            true
-        } else if let Err(error) = self.cluster.cordon(&node, Resources::default()).await {
+        self.state.drains.extend(drains.iter().map(|drain| (drain.node.host.clone(), drain.clone())));
+        if !self.save(notes)? {
+            // YARN forgets what the node declared: without the saved figure it could not be given back.
+            self.state.drains = before;
+            return Ok(());
+        }
+        for Drain { node, .. } in drains {
+            let Err(error) = self.cluster.cordon(&node, Resources::default()).await else { continue };
             notes.push(format!("cannot cordon {node}: {error}"));
-            !retry::may_have_been_taken(error.kind)
-        } else {
-            false
-        };
-        if failed {
-            match before {
-                Some(before) => self.state.drains.insert(node.host.clone(), before),
-                None => self.state.drains.remove(&node.host),
-            };
+            if !retry::may_have_been_taken(error.kind) {
+                match before.get(&node.host) {
+                    Some(drain) => self.state.drains.insert(node.host, drain.clone()),
+                    None => self.state.drains.remove(&node.host),
+                };
+            }
         }
         self.save(notes).map(drop)
     }
 
-    async fn uncordon(
-        &mut self,
-        node: &NodeId,
-        full: Resources,
-        now: DateTime<Utc>,
-        notes: &mut Vec<String>,
-    ) -> Result<(), Halt> {
+    /// Gives a node its resources back. Saved with all else at the end of the tick: done twice, it is the same.
+    async fn uncordon(&mut self, node: &NodeId, full: Resources, now: DateTime<Utc>, notes: &mut Vec<String>) {
         match self.cluster.uncordon(node, full).await {
             Ok(()) => {
                 self.state.drains.remove(&node.host);
@@ -198,7 +197,6 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
             }
             Err(error) => notes.push(format!("cannot uncordon {node}: {error}")),
         }
-        self.save(notes).map(drop)
     }
 
     /// Looks at the nodes again, and decommissions those on which nothing new can have come.
@@ -276,7 +274,7 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
             let Some(drain) = self.state.drains.get_mut(host) else { continue };
             drain.phase = DrainPhase::Cordoned { seen_at: None };
             let (node, full) = (drain.node.clone(), drain.full);
-            self.uncordon(&node, full, now, notes).await?;
+            self.uncordon(&node, full, now, notes).await;
         }
         self.save(notes).map(drop)
     }

@@ -36,7 +36,8 @@ pub(super) fn may_have_been_taken(kind: ErrorKind) -> bool {
 /// Whether this refusal tells that the order is not under way. Of an order that was given before (`again`), whose
 /// first answer never came, some refusals speak of the second request only: the first may have been taken.
 pub(super) fn was_not_taken(kind: ErrorKind, again: bool) -> bool {
-    let of_the_request_only =
-        matches!(kind, ErrorKind::Throttled { .. } | ErrorKind::Denied | ErrorKind::Conflict | ErrorKind::Transient);
-    !(may_have_been_taken(kind) || (again && of_the_request_only))
+    match kind {
+        ErrorKind::Throttled { .. } | ErrorKind::Denied | ErrorKind::Conflict => !again,
+        kind => !may_have_been_taken(kind),
+    }
 }

@@ -1,5 +1,7 @@
 //! What holds all scaling back, and what is worth a remark whatever is decided.
 
+use chrono::{DateTime, Utc};
+
 use super::{Draft, View, leave, roster::Standing};
 use crate::model::{GroupName, Reason};
 
@@ -16,9 +18,14 @@ pub(super) fn hold(view: &View<'_>) -> Option<Reason> {
 
 /// Whether another ResourceManager has just taken over: its figures are not yet whole.
 pub(super) fn restarted(view: &View<'_>) -> Option<Reason> {
-    let seen = view.situation.state.resource_manager.filter(|seen| seen.replaced_another)?;
-    let until = seen.since + view.situation.restart_hold;
+    let until = restart_over(view)?;
     (view.now < until).then_some(Reason::ResourceManagerRestarted { until })
+}
+
+/// When the figures of a ResourceManager that has taken over are whole; `None` where none has.
+pub(super) fn restart_over(view: &View<'_>) -> Option<DateTime<Utc>> {
+    let seen = view.situation.state.resource_manager.filter(|seen| seen.replaced_another)?;
+    Some(seen.since + view.situation.restart_hold)
 }
 
 pub(super) fn unhealthy(view: &View<'_>) -> Option<Reason> {

@@ -1,8 +1,8 @@
 //! The decision: pure, from a situation to actions and reasons. No I/O, no clock, no async.
 //!
-//! The pipeline: who is who ([`roster`]) → what holds everything back ([`gates`]) → what the algorithm wants
-//! ([`basic`], [`scale`]) within bounds and by weight ([`balance`]), of the workers that cost least ([`select`]) →
-//! how far the leaving workers are ([`leave`]).
+//! The pipeline: who is who ([`roster`]) → what holds everything back (`gates`) → what the algorithm wants
+//! ([`basic`], `scale`) within bounds and by weight ([`balance`]), of the workers that cost least (`select`) →
+//! how far the leaving workers are (`leave`).
 
 pub mod balance;
 pub mod basic;

@@ -6,7 +6,7 @@ use super::{
     Draft, View,
     balance::{self, Sizes},
     basic::{self, Estimate},
-    leave,
+    gates, leave,
     roster::Standing,
     select,
 };
@@ -19,7 +19,9 @@ pub(super) fn scale(view: &View<'_>, draft: &mut Draft) {
     }
     // A scaling period starts when the last one has ended; before, and in averages, its samples do not count.
     let window = view.now - view.policy.basic().cooldown_period;
-    let from = view.situation.state.cooldown_from().map_or(window, |last| last.max(window));
+    // So does one after a ResourceManager has taken over: what it said while applications registered was not whole.
+    let begun = view.situation.state.cooldown_from().max(gates::restart_over(view));
+    let from = begun.map_or(window, |begun| begun.max(window));
     let samples = view.situation.history.confirmed_since(from);
     let Some(estimate) = estimate(view, &samples, draft) else { return };
     let delta = i64::from(estimate.workers) - i64::from(view.serving());
@@ -180,7 +182,7 @@ fn take_back(view: &View<'_>, draft: &mut Draft, wanted: u32, of: impl Fn(&Drain
         taken.push(host.clone());
         match drain.phase {
             DrainPhase::Cordoned { .. } => {
-                draft.actions.push(Action::Uncordon { node: drain.node.clone(), full: drain.full })
+                draft.actions.push(Action::Uncordon { node: drain.node.clone(), full: drain.full });
             }
             _ => decommissioning.push(host.clone()),
         }
@@ -195,8 +197,13 @@ fn take_back(view: &View<'_>, draft: &mut Draft, wanted: u32, of: impl Fn(&Drain
     u32::try_from(taken.len()).unwrap_or(u32::MAX)
 }
 
-/// Whether a leaving worker can be had back: its NodeManager is still there.
+/// Whether a leaving worker can be had back: it was ready when it was chosen, and its NodeManager is still there.
 fn can_serve(view: &View<'_>, host: &str, drain: &Drain) -> bool {
+    let record = view.situation.state.workers.get(host);
+    if record.and_then(|record| record.not_ready_since).is_some_and(|since| since < drain.since) {
+        // It leaves because it was of no use.
+        return false;
+    }
     let state = view.node_state(host);
     match drain.phase {
         DrainPhase::Cordoned { .. } => state == Some(NodeState::Running),
@@ -252,7 +259,8 @@ fn may_shrink(view: &View<'_>) -> Result<(), Reason> {
 fn half_knowledge(view: &View<'_>, from: DateTime<Utc>) -> Option<Reason> {
     // Two poll intervals without a sample are an outage, not a pause.
     let gap = view.situation.poll_interval * 2;
-    let full = view.situation.history.covers(from, view.now, gap);
+    let window = view.now - view.policy.basic().cooldown_period;
+    let full = from <= window && view.situation.history.covers(from, view.now, gap);
     (!full).then(|| window_not_full(view))
 }
 

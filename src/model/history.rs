@@ -12,7 +12,7 @@ use super::Resources;
 pub const CONFIRM_AFTER: Duration = Duration::from_secs(2);
 
 /// Most samples that are kept: a day's cooldown at the default pace, and a bound on memory.
-const SAMPLES_MAX: usize = 40_000;
+const SAMPLES_MAX: u32 = 40_000;
 
 /// Cluster figures at one instant, of the workers that count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,9 +40,15 @@ impl History {
         if self.samples.back().is_some_and(|last| last.at >= sample.at) {
             self.samples.clear();
         }
+        // At a fast pace a long window is thinned rather than cut short: one that is never full would never shrink.
+        let spacing = keep * 2 / SAMPLES_MAX;
+        let before = self.samples.len().checked_sub(2).and_then(|index| self.samples.get(index));
+        if before.is_some_and(|before| sample.at < before.at + spacing) {
+            self.samples.pop_back();
+        }
         self.samples.push_back(sample);
-        while self.samples.len() > SAMPLES_MAX || self.samples.front().is_some_and(|first| first.at + keep < sample.at)
-        {
+        let too_many = |samples: &VecDeque<Sample>| samples.len() > SAMPLES_MAX as usize;
+        while too_many(&self.samples) || self.samples.front().is_some_and(|first| first.at + keep < sample.at) {
             self.samples.pop_front();
         }
     }
@@ -53,7 +59,7 @@ impl History {
     }
 
     /// Samples at or after `from`, oldest first, their pending confirmed: the least of what was seen in this sample
-    /// and in those back to the nearest one at least [`CONFIRM_AFTER`] older. Pending that only one look has shown
+    /// and in those back to the nearest one at least `CONFIRM_AFTER` older. Pending that only one look has shown
     /// is not yet demand; a sample with nothing before it to confirm it tells nothing, and is left out.
     pub fn confirmed_since(&self, from: DateTime<Utc>) -> Vec<Sample> {
         let first = self.samples.partition_point(|sample| sample.at < from);

@@ -89,30 +89,30 @@ impl Reason {
     fn sentence(&self) -> String {
         match self {
             Self::ScaleUp { from, to, metric, pending, estimated } =>
-                format!("scale up from {from} to {to} workers: {} pending on average, {estimated} workers estimated", amount(*metric, *pending)),
+                format!("scale up from {from} to {}: {} pending on average, {} estimated", workers(*to), amount(*metric, *pending), workers(*estimated)),
             Self::ScaleDown { from, to, metric, allocated, estimated } =>
-                format!("scale down from {from} to {to} workers: nothing pending, {} in use on average, {estimated} workers estimated", amount(*metric, *allocated)),
+                format!("scale down from {from} to {}: nothing pending, {} in use on average, {} estimated", workers(*to), amount(*metric, *allocated), workers(*estimated)),
             Self::Recommission { hosts } => format!("take back {}, on the way out until now, rather than make new workers", hosts.join(", ")),
-            Self::Steady { workers, metric, pending, allocated } =>
-                format!("{workers} workers are what is needed: {} pending and {} in use on average", amount(*metric, *pending), amount(*metric, *allocated)),
-            Self::BelowMinimum { group, size, min } => format!("the {group} group has {size} workers, minInstances asks for {min}"),
-            Self::AboveMaximum { group, size, max } => format!("the {group} group has {size} workers, maxInstances allows {max}"),
-            Self::ReachedMaximum { wanted, max } => format!("{wanted} workers were wanted, maxInstances allows {max}"),
-            Self::ReachedMinimum { wanted, min } => format!("{wanted} workers would do, minInstances asks for {min}"),
-            Self::BelowThreshold { delta, threshold } => format!("a change of {delta:+} workers is less than the policy's fraction of the cluster, {threshold} workers"),
-            Self::FactorRoundedToZero { delta, factor } => format!("a change of {delta:+} workers times the factor {factor} rounds to none"),
+            Self::Steady { workers: count, metric, pending, allocated } =>
+                format!("{} what is needed: {} pending and {} in use on average", are(*count), amount(*metric, *pending), amount(*metric, *allocated)),
+            Self::BelowMinimum { group, size, min } => format!("the {group} group has {}, minInstances asks for {min}", workers(*size)),
+            Self::AboveMaximum { group, size, max } => format!("the {group} group has {}, maxInstances allows {max}", workers(*size)),
+            Self::ReachedMaximum { wanted, max } => format!("{} wanted, maxInstances allows {max}", match wanted { 1 => "1 worker was".into(), n => format!("{n} workers were") }),
+            Self::ReachedMinimum { wanted, min } => format!("{} would do, minInstances asks for {min}", workers(*wanted)),
+            Self::BelowThreshold { delta, threshold } => format!("a change of {delta:+} is less than the policy's fraction of the cluster, {} workers", (threshold * 100.0).round() / 100.0),
+            Self::FactorRoundedToZero { delta, factor } => format!("a change of {delta:+} times the factor {factor} rounds to none"),
             Self::Cooldown { until } => format!("cooldown until {}", until.format("%H:%M:%S")),
             Self::Unconfirmed { pending_mb, pending_vcores } => format!("{pending_mb} MB and {pending_vcores} cores pending, seen once: the next look must show it too"),
             Self::DemandGone { metric, pending } => format!("{} pending on average, but nothing is pending now", amount(*metric, *pending)),
             Self::OperationUnderWay { what } => format!("an operation is under way: {what}"),
             Self::Draining { hosts } => format!("workers are leaving: {}", hosts.join(", ")),
             Self::Booting { hosts } => format!("workers are booting: {}", hosts.join(", ")),
-            Self::WindowNotFull { window_s } => format!("fewer than {window_s} s of samples since the last scaling: nothing is taken away on half knowledge"),
+            Self::WindowNotFull { window_s } => format!("fewer than {window_s} s of samples since the last scaling or restart: nothing is taken away on half knowledge"),
             Self::Decommission { hosts, timeout_s } => match timeout_s {
                 0 => format!("decommission {} at once", hosts.join(", ")),
                 _ => format!("decommission {} gracefully, within {timeout_s} s", hosts.join(", ")),
             },
-            Self::Delete { instances } => format!("delete {}: no container runs there any more", instances.join(", ")),
+            Self::Delete { instances } => format!("delete {}: YARN runs nothing there", instances.join(", ")),
             Self::Release { hosts } => format!("forget {}: the machine is gone", hosts.join(", ")),
             Self::Replace { host, why } => format!("replace {host}: {why}"),
             Self::NotReady { hosts } => format!("not ready: {}", hosts.join(", ")),
@@ -127,6 +127,14 @@ impl Reason {
             Self::NoSuchGroup { group } => format!("the policy has a {group} group, the provider has none"),
         }
     }
+}
+
+fn workers(count: u32) -> String {
+    if count == 1 { "1 worker".into() } else { format!("{count} workers") }
+}
+
+fn are(count: u32) -> String {
+    format!("{} {}", workers(count), if count == 1 { "is" } else { "are" })
 }
 
 fn amount(metric: MetricType, amount: u64) -> String {

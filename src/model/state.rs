@@ -126,8 +126,9 @@ pub enum Intent {
 impl std::fmt::Display for Intent {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
+            Self::Create { group, count: 1 } => write!(f, "create 1 {group} worker"),
             Self::Create { group, count } => write!(f, "create {count} {group} workers"),
-            Self::Delete { group, instances } => write!(f, "delete {group} workers {}", instances.join(", ")),
+            Self::Delete { instances, .. } => write!(f, "delete {}", instances.join(", ")),
         }
     }
 }

@@ -113,6 +113,13 @@ impl Wrong {
     }
 }
 
+/// The number, where it is whole and a float holds it exactly (below 2^53).
+fn whole(value: f64) -> Option<i64> {
+    #[expect(clippy::cast_possible_truncation, reason = "whole and in range")]
+    let number = || value as i64;
+    (value.fract() == 0.0 && value.abs() < 9.0e15).then(number)
+}
+
 /// A whole number. A quoted one and `2.0` are taken too, as protobuf's JSON does.
 impl Shape for i64 {
     const EXPECTED: &'static str = "a whole number";
@@ -120,10 +127,9 @@ impl Shape for i64 {
     fn scalar(value: Scalar<'_>) -> Result<Self, Wrong> {
         let whole = match value {
             Scalar::Integer(value) => Self::try_from(value).ok(),
-            // Exact up to 2^53, and no count of ours comes near.
-            Scalar::Float(value) if value.fract() == 0.0 && value.abs() < 9.0e15 => Some(value as Self),
+            Scalar::Float(value) => whole(value),
             Scalar::Text(text) => text.trim().parse().ok(),
-            Scalar::Float(_) | Scalar::Bool(_) => None,
+            Scalar::Bool(_) => None,
         };
         whole.ok_or_else(|| Wrong::found::<Self>(value))
     }

@@ -194,7 +194,7 @@ impl Scan<'_> {
             match name.as_str() {
                 "name" if host.names.is_empty() => host.names = names(&self.words),
                 "timeout" if host.timeout.is_none() => {
-                    host.timeout = Some(timeout(self.text, &self.words, span.start)?)
+                    host.timeout = Some(timeout(self.text, &self.words, span.start)?);
                 }
                 _ if depth == *host_depth => host.span.end = span.end,
                 _ => {}

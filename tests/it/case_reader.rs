@@ -173,7 +173,7 @@ impl Reader {
                 let record = WorkerRecord { first_seen_at, ready_at: None, not_ready_since: Some(first_seen_at) };
                 self.state.workers.insert((*host).into(), record);
             }
-            if line.values.get("gone").is_some() {
+            if line.values.contains_key("gone") {
                 self.group(group_of(host)).instances.retain(|instance| instance.host != *host);
             }
         }

@@ -1,5 +1,5 @@
 //! The daemon as a process, on a real YARN: started, signalled, killed, and read from outside.
-#![allow(dead_code, reason = "each test uses a part of it")]
+#![expect(dead_code, reason = "each test uses a part of it")]
 
 use std::{
     os::unix::net::UnixDatagram,

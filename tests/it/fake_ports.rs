@@ -70,7 +70,10 @@ impl Cluster for Port {
     }
 
     async fn nodes(&self) -> Result<Vec<Node>, PortError> {
-        let world = self.world.borrow();
+        let mut world = self.world.borrow_mut();
+        if std::mem::take(&mut world.meddled_with) {
+            world.nodes.values_mut().for_each(|node| node.cordoned = false);
+        }
         Ok(world.observation(world.now)?.nodes)
     }
 

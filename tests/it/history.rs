@@ -15,7 +15,7 @@ fn sample(second: f64, pending_mb: u64) -> Sample {
 
 fn history(samples: &[(f64, u64)]) -> History {
     let mut history = History::default();
-    samples.iter().for_each(|(second, pending_mb)| history.push(sample(*second, *pending_mb), DAY));
+    samples.iter().for_each(|(second, pending_mb)| history.push(sample(*second, *pending_mb), secs(1000)));
     history
 }
 
@@ -104,4 +104,12 @@ fn memory_is_bounded_however_long_the_window_and_however_fast_the_pace() {
     (0..50_000).for_each(|i| history.push(sample(f64::from(i), 1), secs(10_000_000)));
     assert!(history.confirmed_since(at(-1.0)).len() <= 40_000);
     assert!(history.latest().is_some_and(|sample| sample.at == at(49_999.0)));
+}
+
+#[test]
+fn a_day_is_covered_at_a_fast_pace_too() {
+    let mut history = History::default();
+    (0..=86_400).for_each(|i| history.push(sample(f64::from(i), 1), DAY + secs(4)));
+    assert!(history.covers(at(0.0), at(86_400.0), secs(4)), "a window that is never full would never shrink");
+    assert!(history.confirmed_since(at(0.0)).len() <= 40_000);
 }

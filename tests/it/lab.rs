@@ -4,7 +4,7 @@
 //! Each [`Lab`] has a loopback network and a folder of its own, so tests run side
 //! by side, and dropping it ends every process that belongs to it. A machine
 //! without Java or Maven fails the test with a sentence that names the package.
-#![allow(dead_code, reason = "each test uses a part of it")]
+#![expect(dead_code, reason = "each test uses a part of it")]
 
 use std::ffi::OsStr;
 use std::io::{Read as _, Write as _};
@@ -188,9 +188,9 @@ impl Lab {
         lines.lines().map(|line| ended(&serde_json::from_str(line).unwrap())).collect()
     }
 
-    /// The words for `--provider-command`.
+    /// The value of `--provider-command`, quoted as a shell wants it.
     pub fn provider_command(&self) -> String {
-        format!("{} --dir {}", script_path("provider").display(), self.dir.display())
+        format!("'{}' --dir '{}'", script_path("provider").display(), self.dir.display())
     }
 
     /// One request to the provider, outside of any daemon.

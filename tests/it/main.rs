@@ -1,4 +1,10 @@
 //! All integration tests, in one binary: a line of comment a file. Those of the last group start a real Hadoop.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "tests watch real processes: they read clocks, wait, and say what they saw"
+)]
 
 // -- Helpers
 // When a lab is at rest: the right workers, and nothing begun that has not ended.

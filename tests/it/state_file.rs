@@ -82,7 +82,7 @@ fn a_save_before_a_load_is_refused() {
 
 /// Not a test: holds the state file until it is killed. Run by the next one in a process of its own.
 #[test]
-#[ignore = "a second process for other tests"]
+#[ignore = "the second process of a test below, which runs it"]
 fn holder_process() {
     let Some(path) = env::var_os(PATH_VARIABLE) else { return };
     let mut store = saved(Path::new(&path), 1);
@@ -214,7 +214,7 @@ fn a_folder_that_may_not_be_written_is_an_error_and_the_old_state_stays() {
 
 /// Not a test: saves a state that is larger than the process may write. Run by the next one.
 #[test]
-#[ignore = "a second process for other tests"]
+#[ignore = "the second process of a test below, which runs it"]
 fn full_disk_process() {
     let Some(path) = env::var_os(PATH_VARIABLE) else { return };
     let mut store = open(Path::new(&path));

@@ -38,7 +38,7 @@ type Event = (DateTime<Utc>, Box<dyn FnOnce(&mut World)>);
 #[derive(Clone, Copy, Debug)]
 pub struct Container {
     pub memory_mb: u64,
-    pub runs_s: f64,
+    pub runs: TimeDelta,
     pub ends_at: Option<DateTime<Utc>>,
 }
 
@@ -56,6 +56,8 @@ pub struct Nodemanager {
 pub struct Machine {
     pub state: InstanceState,
     pub registers_at: Option<DateTime<Utc>>,
+    /// From when the provider's list shows it.
+    pub shown_at: DateTime<Utc>,
 }
 
 /// An order that the provider has taken.
@@ -102,9 +104,13 @@ pub struct World {
     pub orders: Vec<(DateTime<Utc>, String)>,
     pub faults: VecDeque<Fault>,
     pub boot_fails: bool,
+    /// New machines show in the provider's list only shortly before their operation ends.
+    pub shows_late: bool,
     pub never_done: bool,
     pub polls_fail: bool,
     pub yarn_fault: Option<ErrorKind>,
+    /// Somebody gives all nodes their resources back between the look of a tick and the one before a drain.
+    pub meddled_with: bool,
     pub stored: State,
     pub generation: u64,
     pub save_faults: VecDeque<ErrorKind>,
@@ -153,7 +159,8 @@ impl World {
 
     /// Containers are asked for.
     pub fn ask(&mut self, count: usize, memory_mb: u64, runs_s: f64) {
-        self.waiting.extend(std::iter::repeat_n(Container { memory_mb, runs_s, ends_at: None }, count));
+        let runs = at(runs_s) - at(0.0);
+        self.waiting.extend(std::iter::repeat_n(Container { memory_mb, runs, ends_at: None }, count));
     }
 
     /// Machines that exist and are not being deleted.
@@ -179,8 +186,9 @@ impl World {
     fn make(&mut self, now: DateTime<Utc>) -> String {
         let host = format!("w-{}", self.made);
         self.made += 1;
+        let shown_at = if self.shows_late { now + OPERATION - STEP } else { now };
         let registers_at = (!self.boot_fails).then_some(now + BOOT);
-        self.machines.insert(host.clone(), Machine { state: InstanceState::Provisioning, registers_at });
+        self.machines.insert(host.clone(), Machine { state: InstanceState::Provisioning, registers_at, shown_at });
         self.most_at_once = self.most_at_once.max(u32::try_from(self.machines.len()).unwrap_or(u32::MAX));
         host
     }
@@ -237,7 +245,7 @@ impl World {
             let free = |node: &&mut Nodemanager| node.total().memory_mb >= node.used() + next.memory_mb;
             let open = |node: &&mut Nodemanager| node.state == NodeState::Running;
             let Some(node) = self.nodes.values_mut().filter(open).find(free) else { break };
-            let ends_at = self.now + TimeDelta::milliseconds((next.runs_s * 1000.0) as i64);
+            let ends_at = self.now + next.runs;
             node.containers.push(Container { ends_at: Some(ends_at), ..*next });
             self.waiting.pop_front();
         }
@@ -277,8 +285,9 @@ impl World {
             host: host.clone(),
             state: machine.state,
         };
+        let shown = self.machines.iter().filter(|(_, machine)| machine.shown_at <= self.now);
         let template = Some(WorkerTemplate { resources: FULL, boot_time: None });
-        let group = Group { template, instances: self.machines.iter().map(instance).collect() };
+        let group = Group { template, instances: shown.map(instance).collect() };
         Capacity {
             capabilities: Capabilities { deletes_named: true, overlaps: true },
             groups: BTreeMap::from([(GroupName::Primary, group)]),
@@ -332,7 +341,7 @@ fn with_hosts(intent: Intent) -> Intent {
             let instances = instances.iter().filter_map(|name| name.strip_prefix("m/")).map(str::to_owned).collect();
             Intent::Delete { group, instances }
         }
-        create => create,
+        create @ Intent::Create { .. } => create,
     }
 }
 

@@ -136,13 +136,14 @@ def lost(options):
     """Exit 1 when a container was killed or an application did not succeed."""
     lab = Lab(options.dir)
     events = jobs.lost(lab)
-    failed = [identifier for identifier, status in jobs.outcomes(lab).items() if status != "SUCCEEDED"]
+    outcomes = jobs.outcomes(lab)
+    failed = [identifier for identifier, status in outcomes.items() if status != "SUCCEEDED"]
     for event in events:
         print(f"  {event['application']} lost {event['member']} on {event['node']} "
               f"(exit status {event['exitStatus']}): {event['diagnostics'].strip()}")
     for identifier in failed:
         print(f"  {identifier} did not succeed")
-    print(f"containers killed: {len(events)}, applications not succeeded: {len(failed)}")
+    print(f"{len(outcomes) - len(failed)} of {len(outcomes)} jobs succeeded, containers killed: {len(events)}")
     return 1 if events or failed else 0
 
 

@@ -1,0 +1,245 @@
+//! How long one decision takes on a large cluster: 1,000 nodes, 10,000 pending containers; and what grows with what.
+//! `cargo bench --bench decision`. The budget is 5 ms a decision (release, one core).
+
+use std::{
+    collections::BTreeMap,
+    future::Future,
+    hint::black_box,
+    pin::pin,
+    task::{Context, Waker},
+    time::Duration,
+};
+
+use chrono::{DateTime, TimeDelta, Utc};
+use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
+use yarn_autoscaler::{
+    controller::{Controller, Settings},
+    decide,
+    model::{
+        Application, Ask, Capabilities, Capacity, ClusterMetrics, Group, GroupName, History, Instance, InstanceState,
+        Node, NodeId, NodeState, Observation, Resources, Sample, Situation, State, WorkerRecord,
+    },
+    policy::{Algorithm, BasicAlgorithm, GroupPolicy, MetricType, Policy},
+    ports::{Cluster, Journal, OperationState, PolicyChange, PolicySource, PortError, Provider, StateStore, Tick},
+};
+
+const WORKER: Resources = Resources::new(65_536, 16, 4);
+const DAY_S: u64 = 86_400;
+
+fn now() -> DateTime<Utc> {
+    DateTime::from_timestamp(1_767_268_800, 0).unwrap_or_default()
+}
+
+fn policy(cooldown_s: u64) -> Policy {
+    let bounds = |max_instances| GroupPolicy { min_instances: 2, max_instances, weight: 1 };
+    Policy {
+        id: None,
+        algorithm: Algorithm::Basic(BasicAlgorithm {
+            cooldown_period: Duration::from_secs(cooldown_s),
+            scale_up_factor: 1.0,
+            scale_down_factor: 1.0,
+            scale_up_min_worker_fraction: 0.0,
+            scale_down_min_worker_fraction: 0.0,
+            graceful_decommission_timeout: Duration::from_secs(3600),
+            metrics: vec![MetricType::YarnMemory, MetricType::YarnCores],
+        }),
+        primary: bounds(1000),
+        secondary: Some(bounds(2000)),
+        primary_template: None,
+        secondary_template: None,
+    }
+}
+
+/// A cluster of so many workers in two groups, one application for each five, ten pending containers for each worker
+/// (none where `busy` is false), and a history over the whole cooldown.
+fn situation(workers: usize, busy: bool, cooldown_s: u64) -> Situation {
+    let pending = if busy { Resources::new(4096, 1, 0).times(10 * workers as u64) } else { Resources::default() };
+    let mut nodes = Vec::new();
+    let mut groups = BTreeMap::new();
+    let mut state = State::default();
+    for (name, letter) in [(GroupName::Primary, "w"), (GroupName::Secondary, "sw")] {
+        let hosts = (0..workers / 2).map(|index| format!("cluster-{letter}-{index}.c.project.internal"));
+        let instances = hosts.map(|host| {
+            nodes.push(node(&host, nodes.len()));
+            let record = WorkerRecord { first_seen_at: now(), ready_at: Some(now()), not_ready_since: None };
+            state.workers.insert(host.clone(), record);
+            Instance { name: host.clone(), host, state: InstanceState::Running }
+        });
+        groups.insert(name, Group { instances: instances.collect(), template: None });
+    }
+    let applications = (0..workers / 5).map(|index| application(index, nodes[index].id.host.clone(), busy)).collect();
+    let metrics = ClusterMetrics { pending, containers_pending: 10 * workers as u64, ..ClusterMetrics::default() };
+    let (at, version) = (now(), "3.4.1".to_owned());
+    let observation = Observation { at, started_on_ms: 1, version, metrics, nodes, applications };
+    let mut situation = Situation {
+        now: now(),
+        poll_interval: Duration::from_secs(5),
+        observation: Ok(observation),
+        capacity: Ok(Capacity { capabilities: Capabilities { deletes_named: true, overlaps: true }, groups }),
+        history: History::default(),
+        state,
+        restart_hold: Duration::from_secs(60),
+        ready_deadline: Duration::from_secs(900),
+    };
+    if let Some(sample) = decide::sample(&situation) {
+        situation.history = history(sample, cooldown_s);
+    }
+    situation
+}
+
+/// A sample every 2.5 s over the cooldown.
+fn history(sample: Sample, cooldown_s: u64) -> History {
+    let mut history = History::default();
+    for step in (0..=cooldown_s * 2 / 5).rev() {
+        let at = now() - TimeDelta::milliseconds(2500) * i32::try_from(step).unwrap_or(i32::MAX);
+        history.push(Sample { at, ..sample }, Duration::from_secs(DAY_S + 60));
+    }
+    history
+}
+
+fn node(host: &str, index: usize) -> Node {
+    let used = Resources::new(4096, 1, 0).times(index as u64 % 3);
+    Node {
+        id: NodeId { host: host.into(), port: 8041 },
+        state: NodeState::Running,
+        total: WORKER,
+        used,
+        containers: u32::try_from(index % 3).unwrap_or(0),
+        health_report: String::new(),
+    }
+}
+
+fn application(index: usize, master_host: String, busy: bool) -> Application {
+    let asks =
+        if busy { vec![Ask { containers: 50, resources: Resources::new(4096, 1, 0), priority: 1 }] } else { vec![] };
+    Application {
+        id: format!("application_1700000000000_{index:04}"),
+        name: "training".into(),
+        application_type: "TONY".into(),
+        queue: "root.default".into(),
+        running: true,
+        master_host: Some(master_host),
+        running_containers: Some(3),
+        asks,
+    }
+}
+
+fn decisions(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("decide");
+    for (name, busy) in [("grow", true), ("shrink", false)] {
+        for workers in [100, 1000] {
+            let (policy, situation) = (policy(120), situation(workers, busy, 120));
+            assert!(!decide::decide(&policy, &situation).actions.is_empty(), "{name}: there is something to do");
+            group.bench_function(format!("{name}, {workers} nodes, 2 min of history"), |bencher| {
+                bencher.iter(|| decide::decide(black_box(&policy), black_box(&situation)));
+            });
+        }
+        let (policy, situation) = (policy(DAY_S), situation(1000, busy, DAY_S));
+        assert!(!decide::decide(&policy, &situation).actions.is_empty(), "{name}: there is something to do");
+        group.bench_function(format!("{name}, 1000 nodes, 1 day of history"), |bencher| {
+            bencher.iter(|| decide::decide(black_box(&policy), black_box(&situation)));
+        });
+    }
+    group.finish();
+}
+
+fn samples(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("sample");
+    for workers in [100, 1000] {
+        let situation = situation(workers, true, 120);
+        group.bench_function(format!("{workers} nodes"), |bencher| {
+            bencher.iter(|| decide::sample(black_box(&situation)));
+        });
+    }
+    let (one, history) = (decide::sample(&situation(100, true, 120)), situation(100, true, DAY_S).history);
+    group.bench_function("pushed onto a day of history", |bencher| {
+        let fresh = || (history.clone(), one);
+        let push = |(mut history, one): (History, Option<Sample>)| {
+            one.into_iter().for_each(|s| history.push(s, Duration::from_secs(DAY_S)));
+            history
+        };
+        bencher.iter_batched(fresh, push, BatchSize::LargeInput);
+    });
+    group.finish();
+}
+
+/// Ports over a world that stands still.
+#[derive(Clone)]
+struct Still(Situation);
+
+impl Cluster for Still {
+    async fn observe(&self, _now: DateTime<Utc>) -> Result<Observation, PortError> {
+        self.0.observation.clone().map_err(|outage| PortError::transient(outage.text))
+    }
+    async fn nodes(&self) -> Result<Vec<Node>, PortError> {
+        Ok(Vec::new())
+    }
+    async fn cordon(&self, _node: &NodeId, _leave: Resources) -> Result<(), PortError> {
+        Ok(())
+    }
+    async fn uncordon(&self, _node: &NodeId, _full: Resources) -> Result<(), PortError> {
+        Ok(())
+    }
+    async fn decommission(&self, _hosts: &[String], _timeout: Duration) -> Result<(), PortError> {
+        Ok(())
+    }
+    async fn recommission(&self, _hosts: &[String], _timeout: Duration) -> Result<(), PortError> {
+        Ok(())
+    }
+}
+
+impl Provider for Still {
+    async fn describe(&self) -> Result<Capacity, PortError> {
+        self.0.capacity.clone().map_err(|outage| PortError::transient(outage.text))
+    }
+    async fn create(&self, _request_id: &str, _group: GroupName, _count: u32) -> Result<String, PortError> {
+        Ok("op".into())
+    }
+    async fn delete(&self, _request_id: &str, _group: GroupName, _names: &[String]) -> Result<String, PortError> {
+        Ok("op".into())
+    }
+    async fn poll(&self, _operation_id: &str) -> Result<OperationState, PortError> {
+        Ok(OperationState::Running)
+    }
+}
+
+impl StateStore for Still {
+    fn load(&mut self) -> Result<State, PortError> {
+        Ok(self.0.state.clone())
+    }
+    fn save(&mut self, _state: &State) -> Result<(), PortError> {
+        Ok(())
+    }
+}
+
+impl PolicySource for Still {
+    fn check(&mut self) -> PolicyChange {
+        PolicyChange::Unchanged
+    }
+}
+
+impl Journal for Still {
+    fn tick(&mut self, _tick: &Tick<'_>) {}
+}
+
+/// A whole turn of the loop: look (here a copy), reconcile, decide, act.
+fn ticks(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("tick");
+    for workers in [100, 1000] {
+        let still = Still(situation(workers, true, 120));
+        let ports = (still.clone(), still.clone(), still.clone(), still.clone(), still);
+        let Ok(mut controller) = Controller::new(ports, policy(120), Settings::default()) else { continue };
+        let mut at = now();
+        group.bench_function(format!("{workers} nodes"), |bencher| {
+            bencher.iter(|| {
+                at += TimeDelta::milliseconds(2500);
+                let tick = pin!(controller.tick(at));
+                assert!(tick.poll(&mut Context::from_waker(Waker::noop())).is_ready(), "a tick never waits");
+            });
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, decisions, samples, ticks);
+criterion_main!(benches);

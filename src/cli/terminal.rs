@@ -1,0 +1,22 @@
+//! What the terminal and its user want: colour, redrawing. The one place that reads the environment by itself; all
+//! other settings come through clap.
+
+use std::{env, io::IsTerminal};
+
+/// Whether to colour what goes to `stream`: a terminal, and no `NO_COLOR` (<https://no-color.org>).
+pub fn wants_colour(stream: &impl IsTerminal) -> bool {
+    stream.is_terminal() && is_unset("NO_COLOR")
+}
+
+/// Whether `stream` is a terminal that can be redrawn.
+pub fn can_redraw(stream: &impl IsTerminal) -> bool {
+    #[expect(clippy::disallowed_methods, reason = "TERM is the terminal's, not a setting of ours")]
+    let is_dumb = env::var_os("TERM").is_some_and(|term| term == "dumb");
+    stream.is_terminal() && !is_dumb
+}
+
+fn is_unset(variable: &str) -> bool {
+    #[expect(clippy::disallowed_methods, reason = "NO_COLOR is everybody's, not a setting of ours")]
+    let value = env::var_os(variable);
+    value.is_none_or(|value| value.is_empty())
+}
