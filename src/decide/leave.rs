@@ -118,7 +118,10 @@ fn delete(view: &View<'_>, group: GroupName, draft: &mut Draft) {
     let may_replace = gates::hold(view).is_none() && view.capacity.capabilities.deletes_named;
     let gone = view.roster.workers.iter().filter(|worker| {
         // A leaving worker that YARN does not know any more cannot leave by itself.
-        let useless = matches!(worker.standing, Standing::NotReady | Standing::Leaving) && is_overdue(view, worker);
+        // Its NodeManager may yet come back, unless its machine says that it is dead.
+        let dead = worker.standing == Standing::Leaving && worker.instance.state == InstanceState::Failed;
+        let useless =
+            dead || (matches!(worker.standing, Standing::NotReady | Standing::Leaving) && is_overdue(view, worker));
         worker.group == group
             && worker.instance.state != InstanceState::Stopping
             // Somebody may have put a drained node back: then containers may run there.
