@@ -144,8 +144,8 @@ fn a_daemon_killed_at_any_moment_ends_at_the_right_size_and_loses_no_container()
     await_rest(&lab, 2);
     let ended: Vec<_> = lab.wait_apps(SOON).into_iter().map(|app| (app.final_status, app.lost)).collect();
     assert_eq!(ended, [("SUCCEEDED".to_owned(), 0)]);
-    let created: u64 = orders_taken(&lab, "create").iter().map(|order| names_in(order)).sum();
-    let deleted: u64 = orders_taken(&lab, "delete").iter().map(|order| names_in(order)).sum();
+    let created: u64 = orders_taken(&lab, "create").iter().map(names_in).sum();
+    let deleted: u64 = orders_taken(&lab, "delete").iter().map(names_in).sum();
     assert_eq!((created, deleted), (3, 2), "nothing was ordered that was not needed");
     leave_nothing(&lab, daemon);
 }
