@@ -67,3 +67,13 @@ pub fn main() -> ExitCode {
         Command::Schema(args) => schema::run(&args),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_contradicts_itself_nowhere() {
+        super::Cli::command().debug_assert();
+    }
+}

@@ -107,7 +107,7 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
             _ => None,
         });
         let cordons: Vec<_> = cordons.collect();
-        if cordons.is_empty() { Ok(()) } else { self.cordon(cordons, now, notes).await }
+        if cordons.is_empty() { Ok(()) } else { self.cordon(cordons, seen, notes).await }
     }
 
     /// Saves the intent, then gives the order.
@@ -163,11 +163,11 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
     }
 
     /// Cordons these, saved once before and once after: a store in a bucket takes about one document a second.
-    async fn cordon(&mut self, drains: Vec<Drain>, now: DateTime<Utc>, notes: &mut Vec<String>) -> Result<(), Halt> {
+    async fn cordon(&mut self, drains: Vec<Drain>, seen: &Situation, notes: &mut Vec<String>) -> Result<(), Halt> {
         let before = self.state.drains.clone();
         // A cordon that is made again is no new scaling: else one that keeps failing would never let the cooldown end.
         if drains.iter().any(|drain| !before.contains_key(&drain.node.host)) {
-            self.state.last_scaling_at = Some(now);
+            self.state.last_scaling_at = Some(seen.now);
         }
         self.state.drains.extend(drains.iter().map(|drain| (drain.node.host.clone(), drain.clone())));
         if !self.save(notes)? {
@@ -175,8 +175,10 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
             self.state.drains = before;
             return Ok(());
         }
-        for Drain { node, .. } in drains {
-            let Err(error) = self.cluster.cordon(&node, Resources::default()).await else { continue };
+        for Drain { node, full, .. } in drains {
+            let shown = seen.observation.as_ref().ok().and_then(|observation| observation.node(&node.host));
+            let leave = shown.map(|shown| shown.cordon_leaves(full)).unwrap_or_default();
+            let Err(error) = self.cluster.cordon(&node, leave).await else { continue };
             notes.push(format!("cannot cordon {node}: {error}"));
             if !retry::may_have_been_taken(error.kind) {
                 match before.get(&node.host) {
@@ -218,7 +220,10 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
         let going: Vec<&Node> = hosts
             .iter()
             .filter_map(|host| nodes.iter().find(|node| node.id.host == *host))
-            .filter(|node| node.takes_nothing() || node.state == NodeState::Decommissioning)
+            .filter(|node| {
+                let drain = self.state.drains.get(&node.id.host);
+                drain.is_some_and(|drain| drain.is_closed(node)) || node.state == NodeState::Decommissioning
+            })
             .collect();
         for node in &going {
             if let Some(drain) = self.state.drains.get_mut(&node.id.host) {

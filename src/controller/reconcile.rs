@@ -8,9 +8,7 @@ use std::{
 use chrono::{DateTime, Utc};
 
 use super::retry;
-use crate::model::{
-    Capacity, Drain, DrainPhase, Node, NodeState, Observation, SeenResourceManager, State, WorkerRecord,
-};
+use crate::model::{Capacity, Drain, DrainPhase, NodeState, Observation, SeenResourceManager, State, WorkerRecord};
 
 /// Corrects `state` by what YARN and the provider say; returns what is worth telling people.
 pub fn reconcile(
@@ -81,7 +79,7 @@ fn follow_drain(
     let node = observation.node(host);
     match (drain.phase, node.map(|node| node.state)) {
         (DrainPhase::Cordoned { seen_at }, Some(NodeState::Running | NodeState::Unhealthy)) => {
-            let closed = node.is_some_and(Node::takes_nothing);
+            let closed = node.is_some_and(|node| drain.is_closed(node));
             drain.phase = DrainPhase::Cordoned { seen_at: closed.then(|| seen_at.unwrap_or(now)) };
             None
         }

@@ -27,10 +27,13 @@ pub(super) fn advance(view: &View<'_>, draft: &mut Draft) {
 /// Cordons again what is not cordoned any more: a ResourceManager that restarted has forgotten it, or somebody else's
 /// refresh has put a draining node back into service.
 fn settle(view: &View<'_>, draft: &mut Draft) {
+    let restarted = gates::restarted(view).is_some();
     for (host, drain) in drains(view, draft) {
         let Some(node) = view.observation.node(host).filter(|node| node.state == NodeState::Running) else { continue };
         let undone = match drain.phase {
-            DrainPhase::Cordoned { .. } => !node.is_cordoned(),
+            // While containers are made known to another ResourceManager, a node that has them may look idle.
+            DrainPhase::Cordoned { .. } if restarted && node.total.memory_mb < drain.full.memory_mb => false,
+            DrainPhase::Cordoned { .. } => !drain.is_closed(node),
             DrainPhase::Decommissioning { since, .. } => since < view.observation.at,
             DrainPhase::Decommissioned { .. } => false,
         };
@@ -52,7 +55,7 @@ fn decommission(view: &View<'_>, draft: &mut Draft) {
         let long_enough =
             matches!(drain.phase, DrainPhase::Cordoned { seen_at: Some(seen) } if seen + SETTLE <= view.now);
         let node = view.observation.node(host);
-        long_enough && node.is_some_and(Node::takes_nothing)
+        long_enough && node.is_some_and(|node| drain.is_closed(node))
     });
     let hosts: Vec<_> = settled.map(|(host, _)| host.clone()).collect();
     if !hosts.is_empty() {
@@ -121,7 +124,10 @@ fn delete(view: &View<'_>, group: GroupName, draft: &mut Draft) {
     let may_replace = gates::hold(view).is_none() && view.capacity.capabilities.deletes_named;
     let gone = view.roster.workers.iter().filter(|worker| {
         // A leaving worker that YARN does not know any more cannot leave by itself.
-        let useless = matches!(worker.standing, Standing::NotReady | Standing::Leaving) && is_overdue(view, worker);
+        // Its NodeManager may yet come back, unless its machine says that it is dead.
+        let dead = worker.standing == Standing::Leaving && worker.instance.state == InstanceState::Failed;
+        let useless =
+            dead || (matches!(worker.standing, Standing::NotReady | Standing::Leaving) && is_overdue(view, worker));
         worker.group == group
             && worker.instance.state != InstanceState::Stopping
             // Somebody may have put a drained node back: then containers may run there.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::{GroupName, NodeId, Resources};
+use super::{GroupName, Node, NodeId, NodeState, Resources};
 
 /// The version of the document that this binary writes. A newer one is refused, never truncated.
 pub const STATE_VERSION: u32 = 1;
@@ -151,6 +151,19 @@ pub struct Drain {
     pub since: DateTime<Utc>,
 }
 
+impl Drain {
+    /// Whether YARN gives this node nothing new: cordoned, with no room left beside what it has handed out, or
+    /// unhealthy.
+    pub fn is_closed(&self, node: &Node) -> bool {
+        let (total, used) = (node.total.memory_mb, node.used.memory_mb);
+        match node.state {
+            NodeState::Unhealthy => true,
+            NodeState::Running => total < self.full.memory_mb && total <= used.max(1),
+            _ => false,
+        }
+    }
+}
+
 /// How far a drain is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "phase")]
@@ -174,4 +187,50 @@ pub enum DrainPhase {
         /// Since when.
         since: DateTime<Utc>,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FULL: Resources = Resources::new(12_288, 8, 1);
+
+    fn node(total: Resources, used: Resources, containers: u32) -> Node {
+        let id = NodeId { host: "w".into(), port: 8041 };
+        Node { id, state: NodeState::Running, total, used, containers, health_report: String::new() }
+    }
+
+    fn drain() -> Drain {
+        let node = NodeId { host: "w".into(), port: 8041 };
+        let (group, phase) = (GroupName::Primary, DrainPhase::Cordoned { seen_at: None });
+        Drain { node, group, instance: "w".into(), full: FULL, phase, since: DateTime::default() }
+    }
+
+    #[test]
+    fn a_cordon_closes_a_busy_node_and_leaves_it_no_less_than_its_smallest_container() {
+        // Memory, cores, containers in use; what is left.
+        let cases = [
+            ((0, 0, 0), (0, 0)),
+            ((1024, 1, 1), (1024, 1)),
+            ((9216, 3, 5), (1843, 0)),
+            ((8192, 4, 1), (6144, 4)),
+            ((12_288, 8, 1), (6144, 4)),
+            ((12_288, 12, 12), (1024, 1)),
+        ];
+        for ((memory_mb, vcores, containers), (left_mb, left_vcores)) in cases {
+            let used = Resources::new(memory_mb, vcores, 0);
+            let before = node(FULL, used, containers);
+            let left = before.cordon_leaves(FULL);
+            assert_eq!(left, Resources::new(left_mb, left_vcores, 0), "{containers} with {used:?}");
+            assert!(!drain().is_closed(&before), "it may be full, but is not closed");
+            assert!(drain().is_closed(&Node { total: left, ..before }), "{containers} with {used:?}");
+        }
+    }
+
+    #[test]
+    fn a_cordoned_node_whose_containers_have_ended_has_room_and_is_closed_no_more() {
+        let left = node(FULL, Resources::new(4096, 2, 0), 2).cordon_leaves(FULL);
+        assert!(drain().is_closed(&node(left, Resources::new(2048, 1, 0), 1)));
+        assert!(!drain().is_closed(&node(left, Resources::default(), 0)));
+    }
 }

@@ -88,7 +88,7 @@ impl AdminRpc {
     }
 
     /// Sets what a node may hand out; containers that run are never pre-empted by it. Forgotten when the
-    /// ResourceManager restarts.
+    /// ResourceManager restarts, but not by the NodeManager: once told, with its next heartbeat, it registers with that.
     ///
     /// # Errors
     /// As [`Self::refresh_nodes`]; [`ErrorKind::NotFound`] where YARN does not know the node.

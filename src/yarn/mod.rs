@@ -50,8 +50,9 @@ use crate::{
     ports::{Cluster, ErrorKind, PortError},
 };
 
-/// What a cordoned node may hand out. YARN refuses zero; no container is as small as this
-/// (`yarn.scheduler.minimum-allocation-mb` is 1024 by default, and nobody sets 1).
+/// The least that a cordoned node may hand out. YARN refuses zero; no container is as small as this
+/// (`yarn.scheduler.minimum-allocation-mb` is 1024 by default, and nobody sets 1). For idle nodes only: see
+/// [`Node::cordon_leaves`].
 pub const CORDONED: Resources = Resources::new(1, 1, 0);
 
 /// A YARN cluster.

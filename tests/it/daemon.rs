@@ -2,6 +2,7 @@
 #![expect(dead_code, reason = "each test uses a part of it")]
 
 use std::{
+    os::unix::net::UnixDatagram,
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
     time::{Duration, Instant},
@@ -14,6 +15,9 @@ use crate::lab::{Lab, eventually};
 
 /// How long a signal may take to end the daemon: within a second, by its promise, and some patience for a busy machine.
 const END_MAX: Duration = Duration::from_secs(5);
+
+/// From one tick to the next at most: a look at YARN that takes all its time, the provider's time, the pause.
+const TICK_MAX: Duration = Duration::from_secs(30);
 
 /// What a trial's policy says; the cooldown is the trial option's.
 #[derive(Clone, Debug)]
@@ -92,6 +96,11 @@ impl Daemon {
         ended.unwrap()
     }
 
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Whether it still runs.
     pub fn is_alive(&mut self) -> bool {
         self.child.try_wait().unwrap().is_none()
@@ -124,7 +133,7 @@ impl Drop for Daemon {
 pub fn command(lab: &Lab, trial: &Trial, name: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_yarn-autoscaler"));
     let managers = trial.resource_managers.as_ref().unwrap_or(&lab.rm_urls).join(",");
-    command.env("NO_COLOR", "1").env_remove("RUST_LOG").arg(name);
+    command.env("NO_COLOR", "1").env_remove("RUST_LOG").env("NOTIFY_SOCKET", notify_socket(lab)).arg(name);
     command.arg("--policy").arg(lab.dir.join("policy.yaml")).arg("--state").arg(lab.dir.join("state.json"));
     command.arg("--resource-manager").arg(managers).arg("--admin-address").arg(lab.admin_addresses.join(","));
     command.arg("--exclude-file").arg(&lab.exclude_file).arg("--provider-command").arg(lab.provider_command());
@@ -133,6 +142,26 @@ pub fn command(lab: &Lab, trial: &Trial, name: &str) -> Command {
         command.arg("--decision-log").arg(lab.dir.join("decisions.jsonl"));
     }
     command
+}
+
+/// Waits for so many more ticks, as systemd would hear of them: a quiet tick leaves no other trace.
+#[track_caller]
+pub fn await_ticks(lab: &Lab, more: usize) {
+    let path = notify_socket(lab);
+    let _ = std::fs::remove_file(&path);
+    let socket = UnixDatagram::bind(path).unwrap();
+    socket.set_read_timeout(Some(TICK_MAX)).unwrap();
+    for tick in 0..more {
+        let mut message = [0; 1 << 16];
+        let length = socket.recv(&mut message);
+        let length = length.unwrap_or_else(|error| panic!("no tick within {TICK_MAX:?} after {tick}: {error}"));
+        assert!(String::from_utf8_lossy(&message[..length]).contains("WATCHDOG=1"));
+    }
+}
+
+/// Where the daemon would find systemd. Nobody listens there most of the time, which is nothing to the daemon.
+fn notify_socket(lab: &Lab) -> PathBuf {
+    lab.dir.join("notify")
 }
 
 /// The decisions that were logged so far.

@@ -246,7 +246,11 @@ impl Lab {
 
     /// A document of the first ResourceManager's REST.
     pub fn get(&self, path: &str) -> Value {
-        let authority = self.rm_url.trim_start_matches("http://");
+        self.get_from(self.rm_url.trim_start_matches("http://"), path)
+    }
+
+    /// A document of any REST, of a NodeManager's at `host:8042` for one.
+    pub fn get_from(&self, authority: &str, path: &str) -> Value {
         let mut stream = TcpStream::connect(authority).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
         // 1.0, so that the answer is not chunked and ends with the connection.

@@ -7,6 +7,8 @@
 )]
 
 // -- Helpers
+// When a lab is at rest: the right workers, and nothing begun that has not ended.
+mod at_rest;
 // A large cluster's answers, shared with the benchmarks.
 #[path = "../../benches/support/big_cluster.rs"]
 mod big_cluster;
@@ -24,6 +26,8 @@ mod fake_rpc;
 mod fixtures;
 // A real YARN, for whoever needs one.
 mod lab;
+// What stands before a real ResourceManager and misbehaves for a while.
+mod proxy;
 // Ticks to show and log, written out once.
 mod ticks;
 // A little deterministic world: a cluster, a provider, a store, a clock.
@@ -76,5 +80,9 @@ mod yarn_rpc;
 mod yarn_wire;
 
 // -- On a real Hadoop
+// The daemon killed between any two steps, signalled, doubled: nothing is forgotten, nothing done twice.
+mod fault_crash;
+// YARN killed in parts, or answering nonsense: the daemon holds, goes on, and tells what was lost.
+mod fault_yarn;
 // The lab itself: up, killed in parts, down, nothing left.
 mod lab_smoke;

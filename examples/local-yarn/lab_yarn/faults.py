@@ -10,6 +10,7 @@ garbage          answers with something that is no JSON
 crash            ends with exit code 3 before anything is done
 crashMidOrder    is killed when the order is written down but nothing is started
 crashAfterOrder  is killed when the order is carried out but not answered
+hangAfterOrder   never answers once the order is carried out
 stockOut         refuses with STOCK_OUT
 error            refuses with the error given as the value
 """
@@ -49,6 +50,12 @@ def before(lab, method):
     if take(lab, "stockOut", method):
         return {"kind": "STOCK_OUT", "message": "no machines of this type are left", "retryAfter": "30s"}
     return take(lab, "error", method)
+
+
+def after(lab, method):
+    """Faults that strike when all is done, before it is told; the lab's lock is free again."""
+    if take(lab, "hangAfterOrder", method):
+        time.sleep(24 * 3600)
 
 
 def die(lab, fault, method):

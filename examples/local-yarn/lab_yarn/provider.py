@@ -34,7 +34,11 @@ def answer(lab, text):
     try:
         request = parse(text)
         refusal = faults.before(lab, request["method"])
-        return {"error": refusal} if refusal else serve(lab, request)
+        if refusal:
+            return {"error": refusal}
+        answered = serve(lab, request)
+        faults.after(lab, request["method"])
+        return answered
     except Refused as refused:
         return {"error": {"kind": refused.kind, "message": str(refused)}}
     except LabError as error:
