@@ -20,6 +20,8 @@ mod fake_ports;
 mod fake_http;
 // An admin port of ours that misbehaves as told.
 mod fake_rpc;
+// What somebody would look at, and do, beside the daemon on a real cluster.
+mod onlooker;
 // The instants and the policy from which tests start.
 mod fixtures;
 // A real YARN, for whoever needs one.
@@ -78,3 +80,5 @@ mod yarn_wire;
 // -- On a real Hadoop
 // The lab itself: up, killed in parts, down, nothing left.
 mod lab_smoke;
+// Drains: their time-out, demand that returns meanwhile, work that arrives at that very moment, who goes first.
+mod real_drain;
