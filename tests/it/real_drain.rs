@@ -18,14 +18,15 @@ use crate::{
 /// What the lab's nodes declare: memory in MB, cores, GPUs.
 const FULL: (u64, u64, u64) = (12_288, 8, 1);
 
-/// Two workers with a GPU each, so that each node has one; with little memory, so that one node would do.
-fn one_on_each_node(duration: Duration) -> Gangs {
-    Gangs { worker_memory_mb: 1024, ps: 0, am_memory_mb: 512, duration, ..Gangs::default() }
+/// Three workers with a GPU each, so that each is on a node of its own; with little memory, so that one node would do.
+fn on_three_nodes() -> Gangs {
+    let duration = Duration::from_secs(600);
+    Gangs { workers: 3, worker_memory_mb: 1024, ps: 0, am_memory_mb: 512, duration, ..Gangs::default() }
 }
 
-fn quick(min: u32, max: u32) -> Trial {
-    let options = vec!["--poll-interval=4s".to_owned()];
-    Trial { min, max, cooldown: "4s", options, ..Trial::default() }
+/// Two workers are to stay, the fewest that a policy may say.
+fn quick(max: u32) -> Trial {
+    Trial { min: 2, max, cooldown: "4s", options: vec!["--poll-interval=4s".to_owned()], ..Trial::default() }
 }
 
 /// The first host that was chosen to leave.
@@ -36,10 +37,10 @@ fn first_chosen(lab: &Lab) -> String {
 
 #[test]
 fn a_drain_ends_at_its_time_out_and_not_before_and_what_was_ended_is_told() {
-    let lab = Lab::up(LabOptions::default());
-    lab.submit_gangs(&one_on_each_node(Duration::from_secs(600)));
+    let lab = Lab::up(LabOptions { nodes: 3, ..LabOptions::default() });
+    lab.submit_gangs(&on_three_nodes());
     await_working(&lab, 1);
-    let _daemon = Daemon::start(&lab, &Trial { graceful_timeout: "10s", ..quick(1, 2) });
+    let _daemon = Daemon::start(&lab, &Trial { graceful_timeout: "10s", ..quick(3) });
 
     let leaving = first_chosen(&lab);
     eventually("YARN ends what still runs there", SOON, || !events(&lab, "lost").is_empty());
@@ -51,7 +52,7 @@ fn a_drain_ends_at_its_time_out_and_not_before_and_what_was_ended_is_told() {
     // YARN looks at its deadlines every 20 s, and at each heartbeat.
     assert!((10_000..35_000).contains(&after_ms), "ended after {after_ms} ms");
 
-    eventually("the worker is deleted", SOON, || lab.instances("primary").len() == 1);
+    eventually("the worker is deleted", SOON, || lab.instances("primary").len() == 2);
     eventually("the exclude file is as before", SOON, || !excluded(&lab).contains(&leaving));
     eventually("nothing is remembered of it", SOON, || state(&lab)["drains"].as_object().unwrap().is_empty());
     let told: Vec<_> = notes(&lab).into_iter().filter(|note| note.contains("graceful decommission time-out")).collect();
@@ -69,25 +70,25 @@ fn returning_demand_takes_leaving_workers_back_on_hadoop_3_4() {
 }
 
 fn returning_demand_takes_leaving_workers_back(hadoop_version: &'static str) {
-    let lab = Lab::up(LabOptions { hadoop_version, ..LabOptions::default() });
-    let _daemon = Daemon::start(&lab, &quick(1, 2));
+    let lab = Lab::up(LabOptions { hadoop_version, nodes: 3, ..LabOptions::default() });
+    let _daemon = Daemon::start(&lab, &quick(3));
 
     // While it is cordoned: nothing runs anywhere, so that it will not be long.
     let leaving = first_chosen(&lab);
-    let both = two_large_sleepers(&lab);
-    eventually("both run", SOON, || both.iter().all(|id| master_host(&lab, id).is_some()));
+    let sleepers = three_large_sleepers(&lab);
+    eventually("all run", SOON, || sleepers.iter().all(|id| master_host(&lab, id).is_some()));
     assert_eq!(total(&node(&lab, &leaving)), FULL);
     assert_eq!((actions(&lab, "uncordon").len(), actions(&lab, "decommission").len()), (1, 0));
 
     // While it is decommissioning, with a container on it.
-    lab.submit_gangs(&one_on_each_node(Duration::from_secs(600)));
+    lab.submit_gangs(&on_three_nodes());
     await_working(&lab, 1);
-    both.iter().for_each(|id| end(&lab, id));
+    sleepers.iter().for_each(|id| end(&lab, id));
     eventually("a worker with a container drains", SOON, || !lab.hosts("DECOMMISSIONING").is_empty());
     let leaving = lab.hosts("DECOMMISSIONING").remove(0);
     assert!(excluded(&lab).contains(&leaving));
-    let both = two_large_sleepers(&lab);
-    eventually("both run again", SOON, || both.iter().all(|id| master_host(&lab, id).is_some()));
+    let sleepers = three_large_sleepers(&lab);
+    eventually("all run again", SOON, || sleepers.iter().all(|id| master_host(&lab, id).is_some()));
 
     let back = node(&lab, &leaving);
     assert_eq!((&back["state"], total(&back)), (&Value::from("RUNNING"), FULL));
@@ -99,22 +100,22 @@ fn returning_demand_takes_leaving_workers_back(hadoop_version: &'static str) {
     assert_eq!(events(&lab, "lost"), Vec::<Value>::new());
 }
 
-/// Together they need two nodes.
-fn two_large_sleepers(lab: &Lab) -> Vec<String> {
-    (0..2).map(|_| submit_sleeper(lab, 8192, 600)).collect()
+/// Each needs a node of its own.
+fn three_large_sleepers(lab: &Lab) -> Vec<String> {
+    (0..3).map(|_| submit_sleeper(lab, 8192, 600)).collect()
 }
 
 #[test]
 fn work_that_comes_at_the_moment_of_a_scale_down_is_not_lost() {
-    let lab = Lab::up(LabOptions { nodes: 4, ..LabOptions::default() });
+    let lab = Lab::up(LabOptions { nodes: 5, ..LabOptions::default() });
     let recorder = Recorder::of(&lab);
-    let _daemon = Daemon::start(&lab, &Trial { provider_command: recorder.command(), ..quick(1, 4) });
+    let _daemon = Daemon::start(&lab, &Trial { provider_command: recorder.command(), ..quick(5) });
     let mut sleepers = Vec::new();
     for round in 1..=2 {
-        let drained = || actions(&lab, "decommission").len() >= round && lab.instances("primary").len() == 1;
+        let drained = || actions(&lab, "decommission").len() >= round && lab.instances("primary").len() == 2;
         sleepers.extend(fire_at_each_tick(&lab, &recorder, drained));
         if round == 1 {
-            let large: Vec<_> = (0..3).map(|_| submit_sleeper(&lab, 10_240, 600)).collect();
+            let large: Vec<_> = (0..5).map(|_| submit_sleeper(&lab, 10_240, 600)).collect();
             eventually("the cluster has grown", SOON, || large.iter().all(|id| master_host(&lab, id).is_some()));
             large.iter().for_each(|id| end(&lab, id));
         }
@@ -145,30 +146,32 @@ fn fire_at_each_tick(lab: &Lab, recorder: &Recorder, done: impl Fn() -> bool) ->
 
 #[test]
 fn idle_workers_leave_before_busy_ones_and_the_one_with_the_master_stays() {
-    let lab = Lab::up(LabOptions { nodes: 4, ..LabOptions::default() });
-    // The master and its first worker on the last node, the other worker on the one before: names would choose these.
+    let lab = Lab::up(LabOptions { nodes: 5, ..LabOptions::default() });
+    // The master and a worker on the last node, others on the two before it: by their names these would be chosen.
     let blockers = one_blocker_on_each_node(&lab);
+    end(&lab, &blockers[4]);
+    lab.submit_gangs(&on_three_nodes());
+    eventually("the first worker has come", SOON, || node(&lab, &host(&lab, 4))["numContainers"] == 2);
     end(&lab, &blockers[3]);
-    lab.submit_gangs(&one_on_each_node(Duration::from_secs(600)));
-    eventually("the first worker has come", SOON, || node(&lab, &host(&lab, 3))["numContainers"] == 2);
     end(&lab, &blockers[2]);
     await_working(&lab, 1);
-    end(&lab, &blockers[0]);
     end(&lab, &blockers[1]);
+    end(&lab, &blockers[0]);
 
-    let _daemon = Daemon::start(&lab, &quick(1, 4));
-    eventually("the idle ones are gone", SOON, || lab.instances("primary").len() == 2);
+    let _daemon = Daemon::start(&lab, &quick(5));
+    eventually("the idle ones are gone", SOON, || lab.instances("primary").len() == 3);
     let chosen = actions(&lab, "cordon");
     let chosen: Vec<_> = chosen.iter().map(|one| one["node"]["host"].as_str().unwrap()).collect();
-    assert_eq!(chosen, [host(&lab, 1), host(&lab, 0), host(&lab, 2)], "idle, idle, busy");
-    assert!(was_said(&lab, "draining") && !is_cordoned(&node(&lab, &host(&lab, 3))));
-    assert_eq!(lab.hosts("DECOMMISSIONING"), [host(&lab, 2)]);
+    assert_eq!(chosen, [host(&lab, 1), host(&lab, 0), host(&lab, 3)], "idle, idle, busy");
+    assert_eq!(lab.hosts("DECOMMISSIONING"), [host(&lab, 3)]);
+    assert_eq!(lab.hosts("RUNNING"), [host(&lab, 2), host(&lab, 4)]);
+    assert!(was_said(&lab, "draining") && !is_cordoned(&node(&lab, &host(&lab, 4))));
     assert_eq!(events(&lab, "lost"), Vec::<Value>::new());
 }
 
 /// An application on each node that leaves no room there; in the order of the nodes.
 fn one_blocker_on_each_node(lab: &Lab) -> Vec<String> {
-    let mut blockers: Vec<_> = (0..4).map(|_| submit_sleeper(lab, FULL.0, 600)).collect();
+    let mut blockers: Vec<_> = lab.nodes().iter().map(|_| submit_sleeper(lab, FULL.0, 600)).collect();
     eventually("every node is full", SOON, || blockers.iter().all(|id| master_host(lab, id).is_some()));
     blockers.sort_by_key(|id| master_host(lab, id));
     blockers
