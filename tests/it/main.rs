@@ -82,3 +82,7 @@ mod yarn_wire;
 mod lab_smoke;
 // Drains: their time-out, demand that returns meanwhile, work that arrives at that very moment, who goes first.
 mod real_drain;
+// A provider that hangs, crashes, talks nonsense, refuses: beside real demand.
+mod real_provider;
+// Both Hadoop lines, both ways of giving orders, both forms of the exclude file, a failover.
+mod real_reads;

@@ -1,6 +1,5 @@
 //! What somebody would look at, and do, beside the daemon on a real cluster: YARN's own answers, small applications, the
 //! provider's requests, the decision log.
-#![expect(dead_code, reason = "each test uses a part of it")]
 
 use std::{
     io::{Read as _, Write as _},
