@@ -30,11 +30,21 @@ pub struct Trial {
     pub options: Vec<String>,
     /// Instead of the lab's own ResourceManager, for a proxy that misbehaves.
     pub resource_managers: Option<Vec<String>>,
+    /// Instead of the lab's own provider, for a script around it.
+    pub provider_command: Option<String>,
 }
 
 impl Default for Trial {
     fn default() -> Self {
-        Self { min: 2, max: 4, graceful_timeout: "5m", cooldown: "8s", options: Vec::new(), resource_managers: None }
+        Self {
+            min: 2,
+            max: 4,
+            graceful_timeout: "5m",
+            cooldown: "8s",
+            options: Vec::new(),
+            resource_managers: None,
+            provider_command: None,
+        }
     }
 }
 
@@ -136,7 +146,8 @@ pub fn command(lab: &Lab, trial: &Trial, name: &str) -> Command {
     command.env("NO_COLOR", "1").env_remove("RUST_LOG").env("NOTIFY_SOCKET", notify_socket(lab)).arg(name);
     command.arg("--policy").arg(lab.dir.join("policy.yaml")).arg("--state").arg(lab.dir.join("state.json"));
     command.arg("--resource-manager").arg(managers).arg("--admin-address").arg(lab.admin_addresses.join(","));
-    command.arg("--exclude-file").arg(&lab.exclude_file).arg("--provider-command").arg(lab.provider_command());
+    let provider = trial.provider_command.clone().unwrap_or_else(|| lab.provider_command());
+    command.arg("--exclude-file").arg(&lab.exclude_file).arg("--provider-command").arg(provider);
     command.arg("--trial-cooldown").arg(trial.cooldown).args(&trial.options);
     if name == "run" {
         command.arg("--decision-log").arg(lab.dir.join("decisions.jsonl"));

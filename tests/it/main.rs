@@ -22,6 +22,8 @@ mod fake_ports;
 mod fake_http;
 // An admin port of ours that misbehaves as told.
 mod fake_rpc;
+// What somebody would look at, and do, beside the daemon on a real cluster.
+mod onlooker;
 // The instants and the policy from which tests start.
 mod fixtures;
 // A real YARN, for whoever needs one.
@@ -86,3 +88,9 @@ mod fault_crash;
 mod fault_yarn;
 // The lab itself: up, killed in parts, down, nothing left.
 mod lab_smoke;
+// Drains: their time-out, demand that returns meanwhile, work that arrives at that very moment, who goes first.
+mod real_drain;
+// A provider that hangs, crashes, talks nonsense, refuses: beside real demand.
+mod real_provider;
+// Both Hadoop lines, both ways of giving orders, both forms of the exclude file, a failover.
+mod real_reads;
