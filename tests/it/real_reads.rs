@@ -36,7 +36,8 @@ fn trial(options: &[String]) -> Trial {
 #[test]
 fn hadoop_3_3_by_rmadmin_and_an_xml_file() {
     let lab = lab("3.3.6", "xml");
-    let foreign = "<?xml version=\"1.0\"?>\n<hosts>\n  <!-- by hand -->\n  <host><name>10.9.9.9</name></host>\n</hosts>\n";
+    let foreign =
+        "<?xml version=\"1.0\"?>\n<hosts>\n  <!-- by hand -->\n  <host><name>10.9.9.9</name></host>\n</hosts>\n";
     std::fs::write(&lab.exclude_file, foreign).unwrap();
     let command = rmadmin_script(&lab.dir);
     is_read_and_obeys(&lab, &["--admin=rmadmin".into(), format!("--rmadmin-command={command}")]);
@@ -83,7 +84,8 @@ fn is_read_and_obeys(lab: &Lab, options: &[String]) {
 
 fn is_read(lab: &Lab) {
     let version = lab.get("/ws/v1/cluster/info")["clusterInfo"]["resourceManagerVersion"].as_str().unwrap().to_owned();
-    let ids = lab.submit_gangs(&Gangs { workers: 4, worker_gpus: 2, ps: 0, worker_memory_mb: 1024, ..Gangs::default() });
+    let ids =
+        lab.submit_gangs(&Gangs { workers: 4, worker_gpus: 2, ps: 0, worker_memory_mb: 1024, ..Gangs::default() });
     let ask = Resources::new(1024, 1, GPUS);
     let mut seen = look(&lab.rm_urls).unwrap();
     eventually("three members have come and one is asked for", SOON, || {
@@ -119,7 +121,9 @@ fn a_failover_is_followed_and_held_for_and_a_standby_is_never_believed() {
     let active = look(&lab.rm_urls).unwrap();
     assert!(active.started_on_ms > started);
 
-    eventually("the daemon has noticed", SOON, || notes(&lab).iter().any(|note| note.contains("another ResourceManager")));
+    eventually("the daemon has noticed", SOON, || {
+        notes(&lab).iter().any(|note| note.contains("another ResourceManager"))
+    });
     let is_held = |decision: &serde_json::Value| has_reason(decision, "resourceManagerRestarted");
     eventually("the worker is let go and deleted", SOON, || lab.instances("primary").len() == 2);
     let all = decisions(&lab);
