@@ -7,7 +7,7 @@ use anyhow::{Context, anyhow};
 use clap::ValueEnum;
 use reqwest::Url;
 
-use super::exit;
+use super::{exit, validate::SparkShuffle};
 use crate::{
     cloud::command::CommandProvider,
     controller::Settings,
@@ -30,11 +30,16 @@ pub struct Args {
     /// The autoscaling policy
     #[arg(long, value_name = "FILE", env = "YARN_AUTOSCALER_POLICY")]
     pub policy: PathBuf,
+    /// Where the cluster keeps Spark's shuffle data, as in `dataproc:efm.spark.shuffle`; with primary-worker, only a
+    /// graceful decommission time-out of 0s is allowed
+    #[arg(long, value_name = "WHERE", env = "YARN_AUTOSCALER_SPARK_SHUFFLE")]
+    pub spark_shuffle: Option<SparkShuffle>,
     /// The ResourceManager's web address; name both of a high-availability pair
     #[arg(
         long,
         value_name = "URL",
         env = "YARN_AUTOSCALER_RESOURCE_MANAGER",
+        hide_env_values = true,
         value_delimiter = ',',
         default_value = "http://localhost:8088"
     )]
@@ -51,7 +56,7 @@ pub struct Args {
     /// The user that orders are given as; must be in yarn.admin.acl
     #[arg(long, value_name = "USER", env = "HADOOP_USER_NAME", default_value = "yarn")]
     pub user: String,
-    /// YARN's exclude file (yarn.resourcemanager.nodes.exclude-path); nothing is drained without it
+    /// YARN's exclude file (yarn.resourcemanager.nodes.exclude-path), through which workers are drained; `run` needs it
     #[arg(long, value_name = "FILE", env = "YARN_AUTOSCALER_EXCLUDE_FILE")]
     pub exclude_file: Option<PathBuf>,
     /// Where machines come from
@@ -62,6 +67,7 @@ pub struct Args {
         long,
         value_name = "COMMAND",
         env = "YARN_AUTOSCALER_PROVIDER_COMMAND",
+        hide_env_values = true,
         required_if_eq("provider", "command")
     )]
     pub provider_command: Option<String>,
@@ -146,7 +152,7 @@ impl Args {
 
     fn default_addresses(&self) -> Result<Vec<String>, Failure> {
         let address = |url: &Url| {
-            let host = url.host_str().with_context(|| format!("--resource-manager {url} names no host"))?;
+            let host = url.host_str().context("an address of --resource-manager names no host")?;
             Ok(format!("{host}:8033"))
         };
         self.resource_manager.iter().map(address).collect::<anyhow::Result<_>>().map_err(Failure::from)
@@ -158,15 +164,17 @@ impl Args {
         let command =
             command.context("--provider command needs --provider-command: the program that makes machines")?;
         let words = shlex::split(command).filter(|words| !words.is_empty());
-        let words =
-            words.ok_or_else(|| anyhow!("--provider-command {command:?} is empty, or a quote in it is not closed"))?;
+        let words = words.ok_or_else(|| anyhow!("--provider-command is empty, or a quote in it is not closed"))?;
         Ok(CommandProvider::new(words, self.provider_time_limit))
     }
 
     /// The policy in force at the start, from its source; one that is not valid ends the command.
     pub fn first_policy(&self, source: &mut impl PolicySource) -> Result<Policy, Failure> {
-        std::fs::File::open(&self.policy)
-            .with_context(|| format!("cannot read the policy {}", self.policy.display()))?;
+        let about = std::fs::metadata(&self.policy);
+        let about = about.with_context(|| format!("cannot read the policy {}", self.policy.display()))?;
+        if !about.is_file() {
+            return Err(anyhow!("the policy {} is not a file", self.policy.display()).into());
+        }
         match source.check() {
             PolicyChange::New(policy) => Ok(policy),
             PolicyChange::Invalid(text) => Err(Failure::new(exit::INVALID_POLICY, anyhow!(text))),
@@ -177,12 +185,13 @@ impl Args {
     /// How the text of the policy file becomes a policy: with the trial options put in. Warnings go to the log.
     pub fn parser(&self) -> impl Fn(&str, &str) -> Result<Policy, String> + use<> {
         let trial_cooldown = self.trial_cooldown;
+        let options = LoadOptions { primary_worker_shuffle: self.spark_shuffle == Some(SparkShuffle::PrimaryWorker) };
         move |text, file| {
             let render = |diagnostics: Vec<crate::policy::Diagnostic>| {
                 let rendered = diagnostics.iter().map(|diagnostic| diagnostic.render(file, text, false));
                 format!("{file} is not a valid policy\n{}", rendered.collect::<Vec<_>>().join("\n"))
             };
-            let loaded = load(text, &LoadOptions::default()).map_err(render)?;
+            let loaded = load(text, &options).map_err(render)?;
             for warning in &loaded.warnings {
                 tracing::warn!("{}", warning.render(file, text, false));
             }

@@ -9,7 +9,7 @@ use sd_notify::NotifyState;
 use super::live::Live;
 use crate::{
     ports::{Journal, Tick},
-    store::decision_log::{DecisionLog, Record},
+    store::decision_log::{DecisionLog, Headline, Record},
 };
 
 /// All of them.
@@ -17,8 +17,8 @@ use crate::{
 pub struct Journals {
     decisions: Option<DecisionLog>,
     live: Option<Live<Stdout>>,
-    /// The reasons that were logged last: a line a tick would drown the news.
-    told: String,
+    /// What was logged last: a line a tick would drown the news.
+    told: Option<Headline>,
     /// The notes that were logged last.
     noted: Vec<String>,
     ready: bool,
@@ -34,7 +34,7 @@ impl Journals {
             DecisionLog::open(path).with_context(|| format!("cannot open the decision log {}", path.display()))
         };
         let decisions = decision_log.map(open).transpose()?;
-        Ok(Self { decisions, live: live.then(Live::stdout), told: String::new(), noted: Vec::new(), ready: false })
+        Ok(Self { decisions, live: live.then(Live::stdout), told: None, noted: Vec::new(), ready: false })
     }
 
     fn log(&mut self, tick: &Tick<'_>) {
@@ -42,12 +42,12 @@ impl Journals {
             tracing::warn!("{note}");
         }
         self.noted = tick.notes.to_vec();
-        let reasons: Vec<_> = tick.decision.reasons.iter().map(ToString::to_string).collect();
-        let reasons = reasons.join("; ");
-        if !tick.decision.actions.is_empty() || reasons != self.told {
-            tracing::info!(actions = tick.decision.actions.len(), "{reasons}");
+        let headline = Record::of(tick).headline();
+        if !tick.decision.actions.is_empty() || self.told.as_ref() != Some(&headline) {
+            let reasons: Vec<_> = tick.decision.reasons.iter().map(ToString::to_string).collect();
+            tracing::info!(actions = tick.decision.actions.len(), "{}", reasons.join("; "));
         }
-        self.told = reasons;
+        self.told = Some(headline);
     }
 
     fn tell_systemd(&mut self, tick: &Tick<'_>) {
@@ -65,10 +65,8 @@ impl Journals {
 impl Journal for Journals {
     fn tick(&mut self, tick: &Tick<'_>) {
         self.log(tick);
-        if let Some(decisions) = &mut self.decisions
-            && let Err(error) = decisions.record(&Record::of(tick))
-        {
-            tracing::warn!("the decision log cannot be written: {error}");
+        if let Some(decisions) = &mut self.decisions {
+            decisions.tick(tick);
         }
         if let Some(live) = &mut self.live {
             live.tick(tick);

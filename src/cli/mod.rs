@@ -15,7 +15,7 @@ mod terminal;
 pub mod validate;
 pub mod wall_clock;
 
-use std::process::ExitCode;
+use std::{panic::AssertUnwindSafe, process::ExitCode};
 
 use clap::{Parser, Subcommand, ValueEnum};
 
@@ -58,8 +58,15 @@ pub enum Command {
 /// Reads the command line and runs the command. A wrong command line ends with code 2 and clap's words.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
-    run::start_log(cli.log_format == LogFormat::Json);
-    match cli.command {
+    // The live display redraws the terminal; a log in between would tear it. The display tells the same.
+    let is_torn = matches!(&cli.command, Command::Run(args) if args.live) && terminal::shares_a_screen();
+    run::start_log(cli.log_format == LogFormat::Json, is_torn);
+    // The panic's own words are on stderr already.
+    std::panic::catch_unwind(AssertUnwindSafe(|| execute(cli.command))).unwrap_or_else(|_| exit::code(exit::BUG))
+}
+
+fn execute(command: Command) -> ExitCode {
+    match command {
         Command::Run(args) => run::run(&args),
         Command::Plan(args) => plan::run(&args),
         Command::Explain(args) => explain::run(&args),

@@ -12,6 +12,7 @@ use super::{
     connect::{self, Failure},
     exit, plan_view,
     policy_file::PolicyFile,
+    run,
     wall_clock::WallClock,
 };
 use crate::{
@@ -28,9 +29,10 @@ pub struct Args {
     /// Where the cluster is.
     #[command(flatten)]
     pub connect: connect::Args,
-    /// The daemon's state file, to know its cooldown and drains; it is read, never locked or written
-    #[arg(long, value_name = "FILE", env = "YARN_AUTOSCALER_STATE")]
-    pub state: Option<PathBuf>,
+    /// The daemon's state file, to know its cooldown and drains; it is read, never locked or written, and need not be
+    /// there
+    #[arg(long, value_name = "FILE", env = "YARN_AUTOSCALER_STATE", default_value = run::DEFAULT_STATE)]
+    pub state: PathBuf,
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,
@@ -54,7 +56,7 @@ pub fn run(args: &Args) -> ExitCode {
 fn plan(args: &Args) -> Result<bool, Failure> {
     let mut source = PolicyFile::new(&args.connect.policy, Default::default(), args.connect.parser());
     let policy = args.connect.first_policy(&mut source)?;
-    let state = args.state.as_ref().map_or_else(|| Ok(State::default()), FileStore::peek)?;
+    let state = FileStore::peek(&args.state)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let situation = runtime.block_on(look(args, &policy, state))?;
     let decision = decide::decide(&policy, &situation);

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{
@@ -24,6 +24,9 @@ use crate::{
     store::FileStore,
 };
 
+/// Where the state is kept unless the operator says otherwise: systemd's `StateDirectory`.
+pub const DEFAULT_STATE: &str = "/var/lib/yarn-autoscaler/state.json";
+
 /// How long a tick may still take after SIGTERM before it is dropped. That is safe at any point: it is what a crash
 /// would do, and the state knows what was begun.
 const GRACE: Duration = Duration::from_millis(700);
@@ -35,12 +38,7 @@ pub struct Args {
     #[command(flatten)]
     pub connect: connect::Args,
     /// Where the controller remembers its orders and drains; another controller on the same file ends with code 5
-    #[arg(
-        long,
-        value_name = "FILE",
-        env = "YARN_AUTOSCALER_STATE",
-        default_value = "/var/lib/yarn-autoscaler/state.json"
-    )]
+    #[arg(long, value_name = "FILE", env = "YARN_AUTOSCALER_STATE", default_value = DEFAULT_STATE)]
     pub state: PathBuf,
     /// Appends each decision with its reasons as a JSON line; `explain` reads it
     #[arg(long, value_name = "FILE", env = "YARN_AUTOSCALER_DECISION_LOG")]
@@ -57,10 +55,16 @@ pub fn run(args: &Args) -> ExitCode {
 
 fn start(args: &Args) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(serve(args))
+    let result = runtime.block_on(serve(args));
+    // A name that is being looked up sits on a thread of its own and must not hold up the end.
+    runtime.shutdown_background();
+    result
 }
 
 async fn serve(args: &Args) -> Result<(), Failure> {
+    if args.connect.exclude_file.is_none() {
+        return Err(anyhow!("run needs --exclude-file: workers are drained through YARN's exclude file").into());
+    }
     let clock = WallClock::default();
     let reload = Arc::new(AtomicBool::new(false));
     let mut policies = PolicyFile::new(&args.connect.policy, Arc::clone(&reload), args.connect.parser());
@@ -117,8 +121,9 @@ async fn obey_signals(clock: &WallClock, reload: &AtomicBool) -> Result<(), Fail
 }
 
 /// Log lines to stderr; plain where it is no terminal.
-pub(super) fn start_log(json: bool) {
-    let filter = tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "info".into());
+pub(super) fn start_log(json: bool, off: bool) {
+    let chosen = tracing_subscriber::EnvFilter::try_from_default_env();
+    let filter = if off { "off".into() } else { chosen.unwrap_or_else(|_| "info".into()) };
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     if json {
         log.json().init();

@@ -15,6 +15,11 @@ pub fn can_redraw(stream: &impl IsTerminal) -> bool {
     stream.is_terminal() && !is_dumb
 }
 
+/// Whether stdout and stderr are the same kind of thing, a terminal: what one draws, the other tears.
+pub fn shares_a_screen() -> bool {
+    std::io::stdout().is_terminal() && std::io::stderr().is_terminal()
+}
+
 fn is_unset(variable: &str) -> bool {
     #[expect(clippy::disallowed_methods, reason = "NO_COLOR is everybody's, not a setting of ours")]
     let value = env::var_os(variable);

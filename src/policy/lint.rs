@@ -142,8 +142,8 @@ impl Context<'_> {
         let warning =
             self.warn("cooldown-shorter-than-boot", &Path::of(&["basicAlgorithm", "cooldownPeriod"]), message);
         let help = format!(
-            "the next decision comes before the workers of the last one serve, so the same demand may be ordered \
-             again; use {boot_time} or more"
+            "the next decision comes while the workers of the last one still boot, on a time in which they could \
+             not serve yet; use {boot_time} or more"
         );
         Some(self.beside(warning, &group_path(name).key("template").key("bootTime"), "boots this long").help(help))
     }
