@@ -9,7 +9,7 @@
 //! | 1 decision | [`decide`] | from a situation to actions and reasons: pure |
 //! | 2 ports | [`ports`] | the traits through which the controller meets the world |
 //! | 3 controller | [`controller`] | the loop: look, reconcile, decide, act |
-//! | 4 adapters | [`yarn`], [`cloud`], [`store`] | the ports over real things |
+//! | 4 adapters | [`yarn`], [`cloud`], [`store`] | the ports over real things (`process_group` is shared by those that run commands) |
 //! | 6 shell | [`cli`] | commands; the only place where adapters meet |
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
@@ -21,5 +21,6 @@ pub mod decide;
 pub mod model;
 pub mod policy;
 pub mod ports;
+mod process_group;
 pub mod store;
 pub mod yarn;

@@ -25,7 +25,6 @@
 
 use std::{io, pin::pin, process::Stdio, time::Duration};
 
-use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
     process::{Child, Command},
@@ -36,6 +35,7 @@ use super::command_wire::{self as wire, Request, printable};
 use crate::{
     model::{Capacity, GroupName},
     ports::{ErrorKind, OperationState, PortError, Provider},
+    process_group::GroupGuard,
 };
 
 /// How long a request may take unless the operator says otherwise: cloud command-line tools need seconds to start.
@@ -169,30 +169,6 @@ fn start_kind(error: &io::Error) -> ErrorKind {
 fn crash(status: &str, last_line: &str) -> PortError {
     let said = if last_line.is_empty() { "nothing on stderr".into() } else { format!("stderr: {last_line}") };
     PortError::transient(format!("it ended with {status}; {said}"))
-}
-
-/// Ends a command's process group when dropped before [`GroupGuard::release`].
-struct GroupGuard(Option<Pid>);
-
-impl GroupGuard {
-    /// The command leads a group of its own, so the group has its process id.
-    fn of(child: &Child) -> Self {
-        Self(child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw))
-    }
-
-    /// Must follow the leader's end at once: after that its number may belong to somebody else.
-    fn release(&mut self) {
-        self.0 = None;
-    }
-}
-
-impl Drop for GroupGuard {
-    fn drop(&mut self) {
-        if let Some(group) = self.0 {
-            // A group that has just ended by itself is no error.
-            let _ = kill_process_group(group, Signal::KILL);
-        }
-    }
 }
 
 /// A command that does not read its request is not at fault: its reply tells.

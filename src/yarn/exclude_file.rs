@@ -210,7 +210,8 @@ fn temporary(directory: &Path, target: &Path, text: &str) -> std::io::Result<tem
     file.write_all(text.as_bytes())?;
     let like = fs::metadata(target).ok();
     let mode = like.as_ref().map_or(NEW_MODE, |like| like.mode() & 0o7777);
-    if let Some(like) = like {
+    let ours = fs::metadata(file.path())?;
+    if let Some(like) = like.filter(|like| (like.uid(), like.gid()) != (ours.uid(), ours.gid())) {
         let given = std::os::unix::fs::chown(file.path(), Some(like.uid()), Some(like.gid()));
         // Only root may give files away. Without that YARN can still read what everybody may read.
         if given.is_err() && mode & 0o004 == 0 {

@@ -51,9 +51,13 @@ use crate::{
 };
 
 /// The least that a cordoned node may hand out. YARN refuses zero; no container is as small as this
-/// (`yarn.scheduler.minimum-allocation-mb` is 1024 by default, and nobody sets 1). For idle nodes only: see
+/// (no application asks for 1 MB, even where `yarn.scheduler.minimum-allocation-mb` allows it). For idle nodes only: see
 /// [`Node::cordon_leaves`].
 pub const CORDONED: Resources = Resources::new(1, 1, 0);
+
+/// Hadoop's own default of `yarn.resourcemanager.nodemanager-graceful-decommission-timeout-secs`. Never 0 in its
+/// place: that would end others' drains at once.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(3600);
 
 /// A YARN cluster.
 #[derive(Debug)]
@@ -131,11 +135,13 @@ impl Cluster for Yarn {
         self.refresh(&change, Some(timeout)).await
     }
 
-    /// The time-out is not needed here: every drain of ours that goes on has one in the file.
-    async fn recommission(&self, hosts: &[String], _timeout: Duration) -> Result<(), PortError> {
-        self.admin()?;
+    /// The time-out is for others' drains that have none in the file, and only where the command is used: left out,
+    /// it sends -1, and they would never end. (Every drain of ours that goes on has one in the file.)
+    async fn recommission(&self, hosts: &[String], timeout: Duration) -> Result<(), PortError> {
+        let by_command = matches!(self.admin()?, Admin::Command(_));
+        let otherwise = by_command.then_some(if timeout.is_zero() { DEFAULT_TIMEOUT } else { timeout });
         let hosts: Vec<_> = hosts.iter().map(String::as_str).collect();
         let change = self.exclude()?.remove(&hosts)?;
-        self.refresh(&change, None).await
+        self.refresh(&change, otherwise).await
     }
 }

@@ -15,6 +15,7 @@ use super::admin_rpc::Refresh;
 use crate::{
     model::{NodeId, Resources},
     ports::{ErrorKind, PortError},
+    process_group::GroupGuard,
 };
 
 /// The command where none is configured.
@@ -69,14 +70,16 @@ impl RmAdmin {
     async fn run(&self, arguments: &[String]) -> Result<(), PortError> {
         let shown = format!("`{} {}`", self.program, [&self.arguments[..], arguments].concat().join(" "));
         let mut child = self.start(arguments).map_err(|error| permanent(format!("{shown} cannot be run: {error}")))?;
-        match timeout(self.limit, finish(&mut child)).await {
+        let mut group = GroupGuard::of(&child);
+        let ended = timeout(self.limit, finish(&mut child)).await;
+        if ended.is_ok() {
+            group.release();
+        }
+        match ended {
             Ok(Ok((true, _))) => Ok(()),
             Ok(Ok((false, tail))) => Err(PortError::new(kind(&tail), format!("{shown} failed: {}", reason(&tail)))),
             Ok(Err(error)) => Err(PortError::transient(format!("{shown}: {error}"))),
-            Err(_) => {
-                kill(&mut child);
-                Err(PortError::transient(format!("{shown} did not end within {:?} and was killed", self.limit)))
-            }
+            Err(_) => Err(PortError::transient(format!("{shown} did not end within {:?} and was killed", self.limit))),
         }
     }
 
@@ -108,15 +111,6 @@ async fn tail(stream: Option<impl AsyncRead + Unpin>) -> String {
         kept.drain(..surplus);
     }
     String::from_utf8_lossy(&kept).into_owned()
-}
-
-fn kill(child: &mut Child) {
-    let group = child.id().and_then(|id| rustix::process::Pid::from_raw(i32::try_from(id).unwrap_or(0)));
-    if let Some(group) = group {
-        // It may have ended by itself in this moment: then there is nothing to do.
-        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
-    }
-    let _ = child.start_kill();
 }
 
 fn permanent(text: impl Into<String>) -> PortError {

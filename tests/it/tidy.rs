@@ -11,8 +11,9 @@ const LAYERS: &[(&str, &[&str], &[&str])] = &[
     ("decide", &["policy", "model", "decide"], NO_WORLD),
     ("ports", &["policy", "model", "ports"], NO_WORLD),
     ("controller", &["policy", "model", "decide", "ports", "controller"], NO_WORLD),
-    ("yarn", &["policy", "model", "ports", "yarn"], &[]),
-    ("cloud", &["policy", "model", "ports", "cloud"], &[]),
+    ("process_group", &["process_group"], &[]),
+    ("yarn", &["policy", "model", "ports", "process_group", "yarn"], &[]),
+    ("cloud", &["policy", "model", "ports", "process_group", "cloud"], &[]),
     ("store", &["policy", "model", "ports", "store"], &[]),
     ("sim", &["policy", "model", "decide", "ports", "controller", "sim"], NO_WORLD),
     ("cli", ALL, &[]),
@@ -22,8 +23,21 @@ const LAYERS: &[(&str, &[&str], &[&str])] = &[
     ("lib", ALL, &[]),
 ];
 
-const ALL: &[&str] =
-    &["policy", "model", "decide", "ports", "controller", "yarn", "cloud", "store", "sim", "cli", "http", "report"];
+const ALL: &[&str] = &[
+    "policy",
+    "model",
+    "decide",
+    "ports",
+    "controller",
+    "process_group",
+    "yarn",
+    "cloud",
+    "store",
+    "sim",
+    "cli",
+    "http",
+    "report",
+];
 
 /// No I/O, no network, no runtime, no clock.
 const NO_WORLD: &[&str] =
