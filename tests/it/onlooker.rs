@@ -124,7 +124,8 @@ pub fn has_reason(decision: &Value, reason: &str) -> bool {
 
 /// All that went wrong or was noticed so far, in the log's words.
 pub fn notes(lab: &Lab) -> Vec<String> {
-    let notes = decisions(lab).into_iter().flat_map(|decision| decision["notes"].as_array().cloned().unwrap_or_default());
+    let notes =
+        decisions(lab).into_iter().flat_map(|decision| decision["notes"].as_array().cloned().unwrap_or_default());
     notes.map(|note| note.as_str().unwrap().to_owned()).collect()
 }
 

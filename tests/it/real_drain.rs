@@ -10,8 +10,8 @@ use crate::{
     daemon::{Daemon, Trial, decisions, state},
     lab::{Gangs, Lab, LabOptions, eventually},
     onlooker::{
-        Recorder, SOON, actions, application, await_working, end, events, excluded, host, is_cordoned, master_host, node,
-        notes, submit_sleeper, total, was_said,
+        Recorder, SOON, actions, application, await_working, end, events, excluded, host, is_cordoned, master_host,
+        node, notes, submit_sleeper, total, was_said,
     },
 };
 

@@ -10,8 +10,12 @@ use crate::{
 };
 
 fn start(lab: &Lab, recorder: &Recorder) -> Daemon {
-    let options = ["--poll-interval=4s", "--provider-time-limit=2s", "--ready-deadline=15s"].map(str::to_owned).to_vec();
-    Daemon::start(lab, &Trial { max: 5, cooldown: "4s", options, provider_command: recorder.command(), ..Trial::default() })
+    let options =
+        ["--poll-interval=4s", "--provider-time-limit=2s", "--ready-deadline=15s"].map(str::to_owned).to_vec();
+    Daemon::start(
+        lab,
+        &Trial { max: 5, cooldown: "4s", options, provider_command: recorder.command(), ..Trial::default() },
+    )
 }
 
 /// Each needs a node of its own.
@@ -54,7 +58,9 @@ fn a_provider_that_hangs_stops_no_tick_and_doubles_no_order() {
 
     await_the_right_end(&lab, &sleepers, 3);
     assert_eq!((recorder.orders("create"), actions(&lab, "create").len()), (1, 1));
-    eventually("what hung was ended", SOON, || !processes_of(&lab.dir).iter().any(|one| one.contains("local-yarn/provider")));
+    eventually("what hung was ended", SOON, || {
+        !processes_of(&lab.dir).iter().any(|one| one.contains("local-yarn/provider"))
+    });
 }
 
 #[test]
@@ -97,7 +103,8 @@ fn a_stock_out_is_told_waited_out_and_tried_anew() {
 
 #[test]
 fn an_operation_that_fails_is_made_good_and_a_quota_is_held_to() {
-    let lab = Lab::up(LabOptions { max_workers: 4, boot_delay: std::time::Duration::from_secs(4), ..LabOptions::default() });
+    let lab =
+        Lab::up(LabOptions { max_workers: 4, boot_delay: std::time::Duration::from_secs(4), ..LabOptions::default() });
     let recorder = Recorder::of(&lab);
     let _daemon = start(&lab, &recorder);
     let mut sleepers = large_sleepers(&lab, 3);
