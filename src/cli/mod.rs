@@ -7,7 +7,7 @@ mod journals;
 pub mod live;
 mod live_view;
 pub mod plan;
-mod plan_view;
+pub mod plan_view;
 pub mod policy_file;
 pub mod run;
 pub mod schema;

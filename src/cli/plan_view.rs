@@ -3,13 +3,21 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde::Serialize;
 
+use super::live_view::printable;
 use crate::{
     decide::roster::{Roster, Standing},
     model::{Action, ClusterMetrics, Decision, GroupName, NodeState, Reason, Resources, Situation},
     policy::Policy,
 };
+
+/// Most workers that the text lists: more than a screen's height is not read.
+const WORKERS_SHOWN: usize = 30;
+
+/// Instead of a zero, which would look like a figure.
+const NOTHING: &str = "-";
 
 /// One plan.
 #[derive(Debug, Serialize)]
@@ -112,59 +120,111 @@ impl<'a> Plan<'a> {
 
     /// The text for people.
     pub fn text(&self) -> String {
-        let mut lines = vec![
-            format!("At {} on Hadoop {}:", self.at.format("%H:%M:%S UTC"), self.hadoop_version),
-            format!("  pending    {} in {} containers", amounts(self.metrics.pending), self.metrics.containers_pending),
-            format!(
-                "  allocated  {} in {} containers",
-                amounts(self.metrics.allocated),
-                self.metrics.containers_allocated
-            ),
-            format!("  available  {}", amounts(self.metrics.available)),
-            format!(
-                "  running    {} applications, {} more accepted",
-                self.applications.running, self.applications.accepted
-            ),
-        ];
-        lines.extend(self.groups.iter().map(|(name, group)| group.line(*name)));
-        lines.push(self.workers_table());
-        lines.push("It would:".into());
-        lines.extend(self.actions.iter().map(|action| format!("  {action}")));
-        if self.actions.is_empty() {
-            lines.push("  do nothing".into());
-        }
-        lines.push("Because:".into());
-        lines.extend(self.because.iter().map(|reason| format!("  {reason}")));
-        lines.join("\n") + "\n"
+        let actions = paragraph("It would:", self.actions.iter().map(ToString::to_string), "do nothing");
+        let reasons = paragraph("Because:", self.because.iter().cloned(), "");
+        // Of what nobody answered there is nothing to show: not even zeros.
+        let seen = if self.hadoop_version.is_empty() { String::new() } else { self.what_is_seen() };
+        format!("{seen}{actions}\n{reasons}")
     }
 
-    fn workers_table(&self) -> String {
-        let mut table = comfy_table::Table::new();
-        table.load_style(comfy_table::presets::NOTHING);
-        table.set_header(["  worker", "host", "group", "standing", "containers", "masters", "used", "of"]);
-        for worker in &self.workers {
-            table.add_row([
-                format!("  {}", worker.instance),
-                worker.host.to_owned(),
-                worker.group.to_string(),
-                worker.standing.to_owned(),
-                worker.containers.to_string(),
-                worker.application_masters.to_string(),
-                amounts(worker.used),
-                amounts(worker.total),
-            ]);
+    fn what_is_seen(&self) -> String {
+        let Applications { running, accepted } = self.applications;
+        let (at, version) = (self.at.format("%H:%M:%S UTC"), self.hadoop_version);
+        let running = if running == 1 { "1 application".to_owned() } else { format!("{running} applications") };
+        let tables = [self.cluster_table(), self.groups_table(), self.workers_table()].join("\n");
+        format!("At {at} on Hadoop {version}, {running} running, {accepted} more accepted:\n\n{tables}\n")
+    }
+
+    fn cluster_table(&self) -> String {
+        let ClusterMetrics { pending, available, allocated, reserved, .. } = self.metrics;
+        let (waiting, placed) = (self.metrics.containers_pending, self.metrics.containers_allocated);
+        let row = |name: &str, amount: Resources, containers: String| {
+            let Resources { memory_mb, vcores, gpus } = amount;
+            vec![name.to_owned(), figure(memory_mb), figure(vcores), figure(gpus), containers]
+        };
+        let mut rows = vec![
+            row("pending", pending, figure(waiting)),
+            row("allocated", allocated, figure(placed)),
+            row("available", available, String::new()),
+        ];
+        if reserved != Resources::default() {
+            rows.push(row("reserved", reserved, String::new()));
         }
-        table.to_string()
+        columns(&["", "MB", "cores", "GPUs", "containers"], 1, rows)
+    }
+
+    fn groups_table(&self) -> String {
+        let header = ["group", "workers", "ready", "booting", "not ready", "leaving", "min", "max"];
+        let rows = self.groups.iter().map(|(name, group)| group.row(*name)).collect();
+        columns(&header, 1, rows)
+    }
+
+    /// Of many workers those that are not simply ready, and as many of the others as there is room for.
+    fn workers_table(&self) -> String {
+        let mut shown: Vec<_> = self.workers.iter().enumerate().collect();
+        shown.sort_by_key(|(_, worker)| worker.standing == word(Standing::Ready));
+        shown.truncate(WORKERS_SHOWN);
+        shown.sort_by_key(|(index, _)| *index);
+        let header = ["worker", "host", "group", "standing", "containers", "masters", "MB used", "cores", "GPUs"];
+        let table = columns(&header, 4, shown.iter().map(|(_, worker)| worker.row()).collect());
+        match self.workers.len() - shown.len() {
+            0 => table,
+            more => format!("{table}  and {more} more; --json has them all\n"),
+        }
+    }
+}
+
+impl WorkerView<'_> {
+    fn row(&self) -> Vec<String> {
+        let of = |used: u64, total: u64| if total == 0 { NOTHING.to_owned() } else { format!("{used}/{total}") };
+        let masters = u64::try_from(self.application_masters).unwrap_or(u64::MAX);
+        vec![
+            self.instance.to_owned(),
+            self.host.to_owned(),
+            self.group.to_string(),
+            self.standing.to_owned(),
+            figure(self.containers.into()),
+            figure(masters),
+            of(self.used.memory_mb, self.total.memory_mb),
+            of(self.used.vcores, self.total.vcores),
+            of(self.used.gpus, self.total.gpus),
+        ]
     }
 }
 
 impl GroupView {
-    fn line(&self, name: GroupName) -> String {
-        format!(
-            "  {name}: {} workers ({} ready, {} booting, {} not ready, {} leaving), policy {} to {}",
-            self.size, self.ready, self.booting, self.not_ready, self.leaving, self.min_instances, self.max_instances
-        )
+    fn row(&self, name: GroupName) -> Vec<String> {
+        let standings = [self.ready, self.booting, self.not_ready, self.leaving];
+        let standings = standings.map(|count| figure(u64::try_from(count).unwrap_or(u64::MAX)));
+        let mut row = vec![name.to_string(), figure(self.size.into())];
+        row.extend(standings);
+        row.extend([self.min_instances.to_string(), self.max_instances.to_string()]);
+        row
     }
+}
+
+/// Aligned columns without trailing blanks; those from the `words`-th on are figures, to the right.
+fn columns(header: &[&str], words: usize, rows: Vec<Vec<String>>) -> String {
+    let mut table = Table::new();
+    table.force_no_tty();
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(header.to_vec());
+    table.add_rows(rows);
+    for column in table.column_iter_mut().skip(words) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table.lines().map(|line| format!(" {}\n", line.trim_end())).collect()
+}
+
+/// A heading, and its lines indented.
+fn paragraph(heading: &str, lines: impl Iterator<Item = String>, otherwise: &str) -> String {
+    let lines: Vec<_> = lines.map(|line| format!("  {}\n", printable(&line))).collect();
+    let body = if lines.is_empty() { format!("  {otherwise}\n") } else { lines.concat() };
+    format!("{heading}\n{body}")
+}
+
+fn figure(amount: u64) -> String {
+    if amount == 0 { NOTHING.to_owned() } else { amount.to_string() }
 }
 
 fn group_view(policy: &Policy, roster: &Roster<'_>, name: GroupName) -> GroupView {
@@ -188,8 +248,4 @@ fn word(standing: Standing) -> &'static str {
         Standing::NotReady => "not ready",
         Standing::Leaving => "leaving",
     }
-}
-
-fn amounts(resources: Resources) -> String {
-    format!("{} MB, {} cores, {} GPUs", resources.memory_mb, resources.vcores, resources.gpus)
 }

@@ -8,7 +8,9 @@ use std::{
 use chrono::{DateTime, Utc};
 
 use super::retry;
-use crate::model::{Capacity, Drain, DrainPhase, NodeState, Observation, SeenResourceManager, State, WorkerRecord};
+use crate::model::{
+    Capacity, Drain, DrainPhase, InstanceState, NodeState, Observation, SeenResourceManager, State, WorkerRecord,
+};
 
 /// Corrects `state` by what YARN and the provider say; returns what is worth telling people.
 pub fn reconcile(
@@ -33,6 +35,7 @@ pub fn reconcile(
         }
         for (host, drain) in &mut state.drains {
             notes.extend(follow_drain(host, drain, observation, now, timeout));
+            notes.extend(capacity.and_then(|capacity| note_death(host, drain, observation, capacity, now)));
         }
     }
     notes
@@ -106,6 +109,25 @@ fn follow_drain(
         }
         _ => None,
     }
+}
+
+/// A leaving worker that YARN does not list and that the provider has given up leaves no further by itself. So ends a
+/// NodeManager that is cordoned when another ResourceManager takes over: it registers with what it was cordoned to, less
+/// than the smallest container, and is told to shut down (seen on 3.3.6).
+fn note_death(
+    host: &str,
+    drain: &mut Drain,
+    observation: &Observation,
+    capacity: &Capacity,
+    now: DateTime<Utc>,
+) -> Option<String> {
+    let (_, instance) = capacity.instance_of_host(host)?;
+    let is_over = matches!(drain.phase, DrainPhase::Decommissioned { .. });
+    if is_over || instance.state != InstanceState::Failed || observation.node(host).is_some() {
+        return None;
+    }
+    drain.phase = DrainPhase::Decommissioned { since: now };
+    Some(format!("{host} went from YARN while it was leaving, its NodeManager is dead: what still ran there is lost"))
 }
 
 /// A node that goes while containers are on it, before its time, has lost them.

@@ -5,7 +5,7 @@ use std::{fmt, time::Duration};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::{GroupName, NodeId, Reason, Resources};
+use super::{GroupName, NodeId, Reason, Resources, reason::listed};
 
 /// Actions and reasons, and when to ask again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -77,15 +77,16 @@ pub enum Action {
 impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Create { group, count: 1 } => write!(f, "create 1 {group} worker"),
             Self::Create { group, count } => write!(f, "create {count} {group} workers"),
             Self::Cordon { instance, node, .. } => write!(f, "cordon {instance} ({node})"),
             Self::Uncordon { node, .. } => write!(f, "uncordon {node}"),
             Self::Decommission { hosts, timeout } => {
-                write!(f, "decommission {} gracefully, within {} s", hosts.join(", "), timeout.as_secs())
+                write!(f, "decommission {} gracefully, within {} s", listed(hosts), timeout.as_secs())
             }
-            Self::Recommission { hosts } => write!(f, "recommission {}", hosts.join(", ")),
-            Self::Delete { group, instances } => write!(f, "delete {group} workers {}", instances.join(", ")),
-            Self::Release { hosts } => write!(f, "take {} off the exclude file", hosts.join(", ")),
+            Self::Recommission { hosts } => write!(f, "recommission {}", listed(hosts)),
+            Self::Delete { group, instances } => write!(f, "delete {group} workers {}", listed(instances)),
+            Self::Release { hosts } => write!(f, "take {} off the exclude file", listed(hosts)),
         }
     }
 }

@@ -105,7 +105,7 @@ impl Reason {
                 format!("scale up from {from} to {}: {} pending on average, {} estimated", workers(*to), amount(*metric, *pending), workers(*estimated)),
             Self::ScaleDown { from, to, metric, allocated, estimated } =>
                 format!("scale down from {from} to {}: nothing pending, {} in use on average, {} estimated", workers(*to), amount(*metric, *allocated), workers(*estimated)),
-            Self::Recommission { hosts } => format!("take back {}, on the way out until now, rather than make new workers", names(hosts)),
+            Self::Recommission { hosts } => format!("take back {}, on the way out until now, rather than make new workers", listed(hosts)),
             Self::Steady { workers: count, metric, pending, allocated } =>
                 format!("{} what is needed: {} pending and {} in use on average", are(*count), amount(*metric, *pending), amount(*metric, *allocated)),
             Self::BelowMinimum { group, size, min } => format!("the {group} group has {}, minInstances asks for {min}", workers(*size)),
@@ -118,27 +118,37 @@ impl Reason {
             Self::Unconfirmed { pending_mb, pending_vcores } => format!("{pending_mb} MB and {pending_vcores} cores pending, seen once: the next look must show it too"),
             Self::DemandGone { metric, pending } => format!("{} pending on average, but nothing is pending now", amount(*metric, *pending)),
             Self::OperationUnderWay { what } => format!("an operation is under way: {what}"),
-            Self::Draining { hosts } => format!("workers are leaving: {}", names(hosts)),
-            Self::Booting { hosts } => format!("workers are booting: {}", names(hosts)),
+            Self::Draining { hosts } => format!("workers are leaving: {}", listed(hosts)),
+            Self::Booting { hosts } => format!("workers are booting: {}", listed(hosts)),
             Self::WindowNotFull { window_s } => format!("fewer than {window_s} s of samples since the last scaling or restart: nothing is taken away on half knowledge"),
             Self::Decommission { hosts, timeout_s } => match timeout_s {
-                0 => format!("decommission {} at once", names(hosts)),
-                _ => format!("decommission {} gracefully, within {timeout_s} s", names(hosts)),
+                0 => format!("decommission {} at once", listed(hosts)),
+                _ => format!("decommission {} gracefully, within {timeout_s} s", listed(hosts)),
             },
-            Self::Delete { instances } => format!("delete {}: YARN runs nothing there", names(instances)),
-            Self::Release { hosts } => format!("forget {}: the machine is gone", names(hosts)),
+            Self::Delete { instances } => format!("delete {}: YARN runs nothing there", listed(instances)),
+            Self::Release { hosts } => format!("forget {}: the machine is gone", listed(hosts)),
             Self::Replace { host, why } => format!("replace {host}: {why}"),
-            Self::NotReady { hosts } => format!("not ready: {}", names(hosts)),
+            Self::NotReady { hosts } => format!("not ready: {}", listed(hosts)),
             Self::NoObservation { error } => format!("YARN does not answer, so nothing is changed: {error}"),
             Self::NoCapacity { error } => format!("the provider does not answer, so nothing is changed: {error}"),
             Self::ResourceManagerRestarted { until } => format!("another ResourceManager has taken over: holding until {} while applications ask anew", until.format("%H:%M:%S")),
             Self::UnhealthyCluster { not_ready, workers } => format!("{not_ready} of {workers} workers are not ready: nothing is changed until somebody has looked"),
             Self::ProviderWait { until } => format!("no order to the provider before {}: the last one failed", until.format("%H:%M:%S")),
             Self::UnknownTemplate { group } => format!("what a {group} worker holds is not known: none runs, and the provider does not say"),
-            Self::ForeignNodes { hosts } => format!("nodes of no worker group, neither counted nor touched: {}", names(hosts)),
+            Self::ForeignNodes { hosts } => format!("nodes of no worker group, neither counted nor touched: {}", listed(hosts)),
             Self::CannotDeleteNamed => "the provider cannot delete named workers, so none is taken away".into(),
             Self::NoSuchGroup { group } => format!("the policy has a {group} group, the provider has none"),
         }
+    }
+}
+
+/// Names for a sentence: of many the first ones. The data has them all.
+pub(super) fn listed(names: &[String]) -> String {
+    const SHOWN: usize = 5;
+    match names.len().saturating_sub(SHOWN) {
+        // One more takes no more room than its number.
+        0 | 1 => names.join(", "),
+        more => format!("{} and {more} more", names[..SHOWN].join(", ")),
     }
 }
 
@@ -148,15 +158,6 @@ fn workers(count: u32) -> String {
 
 fn are(count: u32) -> String {
     format!("{} {}", workers(count), if count == 1 { "is" } else { "are" })
-}
-
-/// Names for a sentence: the first few, and how many more.
-fn names(names: &[String]) -> String {
-    const SHOWN: usize = 5;
-    match names.len() {
-        0..=SHOWN => names.join(", "),
-        all => format!("{} and {} more", names[..SHOWN - 1].join(", "), all - (SHOWN - 1)),
-    }
 }
 
 fn amount(metric: MetricType, amount: u64) -> String {

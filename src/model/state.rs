@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::{GroupName, Node, NodeId, NodeState, Resources};
+use super::{GroupName, Node, NodeId, NodeState, Resources, reason::listed};
 
 /// The version of the document that this binary writes. A newer one is refused, never truncated.
 pub const STATE_VERSION: u32 = 1;
@@ -128,7 +128,7 @@ impl std::fmt::Display for Intent {
         match self {
             Self::Create { group, count: 1 } => write!(f, "create 1 {group} worker"),
             Self::Create { group, count } => write!(f, "create {count} {group} workers"),
-            Self::Delete { instances, .. } => write!(f, "delete {}", instances.join(", ")),
+            Self::Delete { instances, .. } => write!(f, "delete {}", listed(instances)),
         }
     }
 }

@@ -70,6 +70,8 @@ mod decision_log;
 mod exclude_file;
 // The live display: what it shows, and how it redraws.
 mod live;
+// A plan's text: columns, long lists, much that is nothing.
+mod plan_text;
 // One holder, compare-and-swap, crashes, foreign documents.
 mod state_file;
 // The adapter as a whole: what its orders do to the file and to YARN.
@@ -94,3 +96,9 @@ mod real_drain;
 mod real_provider;
 // Both Hadoop lines, both ways of giving orders, both forms of the exclude file, a failover.
 mod real_reads;
+// The example that the README names first, to its end and interrupted.
+mod real_demo;
+// From pending to the order sent: measured.
+mod real_latency;
+// `plan`: its text, its JSON, its exit codes, and that it changes nothing.
+mod real_plan;
