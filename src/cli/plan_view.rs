@@ -124,7 +124,9 @@ impl<'a> Plan<'a> {
         let reasons = paragraph("Because:", self.because.iter().cloned(), "");
         // Of what nobody answered there is nothing to show: not even zeros.
         let seen = if self.hadoop_version.is_empty() { String::new() } else { self.what_is_seen() };
-        format!("{seen}{actions}\n{reasons}")
+        let text = format!("{seen}{actions}\n{reasons}");
+        // Host names and health reports are YARN's: nothing in them may steer the terminal.
+        text.lines().map(|line| printable(line) + "\n").collect()
     }
 
     fn what_is_seen(&self) -> String {
@@ -218,7 +220,7 @@ fn columns(header: &[&str], words: usize, rows: Vec<Vec<String>>) -> String {
 
 /// A heading, and its lines indented.
 fn paragraph(heading: &str, lines: impl Iterator<Item = String>, otherwise: &str) -> String {
-    let lines: Vec<_> = lines.map(|line| format!("  {}\n", printable(&line))).collect();
+    let lines: Vec<_> = lines.map(|line| format!("  {line}\n")).collect();
     let body = if lines.is_empty() { format!("  {otherwise}\n") } else { lines.concat() };
     format!("{heading}\n{body}")
 }

@@ -8,6 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, anyhow};
+use sd_notify::NotifyState;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{
@@ -114,6 +115,8 @@ async fn obey_signals(clock: &WallClock, reload: &AtomicBool) -> Result<(), Fail
         }
     }
     tracing::info!("stopping");
+    // Without systemd there is nobody to tell.
+    let _ = sd_notify::notify(&[NotifyState::Stopping]);
     clock.stop();
     #[expect(clippy::disallowed_methods, reason = "the shell's own limit; the loop's time is the clock's")]
     tokio::time::sleep(GRACE).await;

@@ -76,6 +76,8 @@ mod plan_text;
 mod state_file;
 // The adapter as a whole: what its orders do to the file and to YARN.
 mod yarn_adapter;
+// `run` as a process without a cluster: what it refuses and with which code, what it tells systemd, how it ends.
+mod run_cli;
 // The REST client against a web server that misbehaves.
 mod yarn_rest;
 // Hadoop's RPC to the byte, and against a server that misbehaves.
