@@ -1,13 +1,10 @@
 //! The two ways to give the ResourceManager an order, as one.
 //! Must not know why an order is given.
 
-use super::{
-    admin_rpc::{AdminRpc, Refresh},
-    rmadmin::RmAdmin,
-};
+use super::{admin_rpc::AdminRpc, rmadmin::RmAdmin};
 use crate::{
     model::{NodeId, Resources},
-    ports::{ErrorKind, PortError},
+    ports::PortError,
 };
 
 /// How orders reach the ResourceManager.
@@ -20,14 +17,14 @@ pub enum Admin {
 }
 
 impl Admin {
-    /// Has YARN read the exclude file again.
+    /// Has YARN read the exclude file again, gracefully; `timeout_s` as [`AdminRpc::refresh_nodes`] takes it.
     ///
     /// # Errors
     /// As [`AdminRpc::refresh_nodes`].
-    pub async fn refresh_nodes(&self, refresh: Refresh) -> Result<(), PortError> {
+    pub async fn refresh_nodes(&self, timeout_s: Option<i32>) -> Result<(), PortError> {
         match self {
-            Self::Rpc(rpc) => rpc.refresh_nodes(refresh).await,
-            Self::Command(command) => command.refresh_nodes(refresh).await,
+            Self::Rpc(rpc) => rpc.refresh_nodes(timeout_s).await,
+            Self::Command(command) => command.refresh_nodes(timeout_s).await,
         }
     }
 
@@ -39,19 +36,6 @@ impl Admin {
         match self {
             Self::Rpc(rpc) => rpc.update_node_resource(node, total).await,
             Self::Command(command) => command.update_node_resource(node, total).await,
-        }
-    }
-
-    /// The nodes that are draining.
-    ///
-    /// # Errors
-    /// As [`AdminRpc::refresh_nodes`]; [`ErrorKind::Permanent`] with the command, which cannot tell.
-    pub async fn check_for_decommissioning_nodes(&self) -> Result<Vec<NodeId>, PortError> {
-        match self {
-            Self::Rpc(rpc) => rpc.check_for_decommissioning_nodes().await,
-            Self::Command(_) => {
-                Err(PortError::new(ErrorKind::Permanent, "the rmadmin command does not tell which nodes are draining"))
-            }
         }
     }
 }

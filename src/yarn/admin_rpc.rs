@@ -39,16 +39,6 @@ const CONTEXT_CALL: i64 = -3;
 /// The call id of the only call on a connection.
 const OUR_CALL: i64 = 0;
 
-/// How `refreshNodes` treats hosts that the exclude file names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refresh {
-    /// Excluded nodes stop at once, those that are draining among them: their containers are killed.
-    Normal,
-    /// Excluded nodes drain; those no longer excluded serve again. The time-out in seconds holds for hosts without
-    /// one of their own in the exclude file; negative: none; `None`: the ResourceManager's configured default.
-    Graceful(Option<i32>),
-}
-
 /// A client of the administration port of one ResourceManager, or of a pair of which one is active.
 #[derive(Debug)]
 pub struct AdminRpc {
@@ -78,13 +68,15 @@ impl AdminRpc {
         Ok(Self { addresses, user: user.into(), limit, preferred: AtomicUsize::new(0) })
     }
 
-    /// Has YARN read the exclude file again.
+    /// Has YARN read the exclude file again, gracefully: excluded nodes drain, those no longer excluded serve again.
+    /// `timeout_s` holds for hosts without one of their own in the file; negative: none; `None`: the ResourceManager's
+    /// configured default. (There is no other refresh here: a plain one kills what runs on every draining node.)
     ///
     /// # Errors
     /// As of all orders: [`ErrorKind::Denied`] where the user may not; [`ErrorKind::Transient`] where nobody answers
     /// in time or no ResourceManager is active; else [`ErrorKind::Permanent`], with the remote exception.
-    pub async fn refresh_nodes(&self, refresh: Refresh) -> Result<(), PortError> {
-        self.call("refreshNodes", &refresh_body(refresh)).await.map(drop)
+    pub async fn refresh_nodes(&self, timeout_s: Option<i32>) -> Result<(), PortError> {
+        self.call("refreshNodes", &refresh_body(timeout_s)).await.map(drop)
     }
 
     /// Sets what a node may hand out; containers that run are never pre-empted by it. Forgotten when the
@@ -94,16 +86,6 @@ impl AdminRpc {
     /// As [`Self::refresh_nodes`]; [`ErrorKind::NotFound`] where YARN does not know the node.
     pub async fn update_node_resource(&self, node: &NodeId, total: Resources) -> Result<(), PortError> {
         self.call("updateNodeResource", &update_body(node, total)).await.map(drop)
-    }
-
-    /// The nodes that are draining.
-    ///
-    /// # Errors
-    /// As [`Self::refresh_nodes`].
-    pub async fn check_for_decommissioning_nodes(&self) -> Result<Vec<NodeId>, PortError> {
-        let method = "checkForDecommissioningNodes";
-        let body = self.call(method, &Writer::new()).await?;
-        draining(&body).map_err(|Malformed| PortError::transient(format!("{method}: the reply makes no sense")))
     }
 
     /// Gives the order to the active ResourceManager; returns the reply's body.
@@ -164,12 +146,12 @@ fn frame(out: &mut Vec<u8>, messages: &[&Writer]) {
     out.extend_from_slice(&body);
 }
 
-/// `RefreshNodesRequestProto`.
-pub fn refresh_body(refresh: Refresh) -> Writer {
-    match refresh {
-        Refresh::Normal => Writer::new().varint(1, 1),
-        Refresh::Graceful(None) => Writer::new().varint(1, 2),
-        Refresh::Graceful(Some(seconds)) => Writer::new().varint(1, 2).int(2, seconds.into()),
+/// `RefreshNodesRequestProto` of type GRACEFUL.
+pub fn refresh_body(timeout_s: Option<i32>) -> Writer {
+    let graceful = Writer::new().varint(1, 2);
+    match timeout_s {
+        None => graceful,
+        Some(seconds) => graceful.int(2, seconds.into()),
     }
 }
 
@@ -272,27 +254,4 @@ fn remote_error(header: &ReplyHeader) -> Refused {
         ErrorKind::Permanent
     };
     Refused { error: PortError::new(kind, format!("{}: {first_line}", header.exception)), try_next: standby }
-}
-
-/// `CheckForDecommissioningNodesResponseProto`.
-fn draining(body: &[u8]) -> Result<Vec<NodeId>, Malformed> {
-    let (mut reader, mut nodes) = (Reader::new(body), Vec::new());
-    while let Some(field) = reader.field()? {
-        if let (1, Value::Bytes(id)) = field {
-            nodes.push(node_id(id)?);
-        }
-    }
-    Ok(nodes)
-}
-
-fn node_id(bytes: &[u8]) -> Result<NodeId, Malformed> {
-    let (mut reader, mut id) = (Reader::new(bytes), NodeId { host: String::new(), port: -1 });
-    while let Some(field) = reader.field()? {
-        match field {
-            (1, Value::Bytes(host)) => id.host = String::from_utf8_lossy(host).into_owned(),
-            (2, Value::Varint(port)) => id.port = i32::try_from(port).unwrap_or(-1),
-            _ => {}
-        }
-    }
-    Ok(id)
 }

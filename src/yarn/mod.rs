@@ -41,7 +41,6 @@ use chrono::{DateTime, Utc};
 
 use self::{
     admin::Admin,
-    admin_rpc::Refresh,
     exclude_file::{Change, ExcludeFile},
     rest::ResourceManager,
 };
@@ -94,7 +93,7 @@ impl Yarn {
         let is_per_host = self.exclude()?.has_timeouts() && matches!(admin, Admin::Rpc(_));
         let longest = change.longest.or(otherwise).filter(|_| !is_per_host);
         let seconds = longest.map(|longest| i32::try_from(exclude_file::seconds(longest)).unwrap_or(i32::MAX));
-        admin.refresh_nodes(Refresh::Graceful(seconds)).await
+        admin.refresh_nodes(seconds).await
     }
 
     /// A time-out of 0 that would be everybody's.

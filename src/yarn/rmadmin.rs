@@ -11,7 +11,6 @@ use tokio::{
     time::timeout,
 };
 
-use super::admin_rpc::Refresh;
 use crate::{
     model::{NodeId, Resources},
     ports::{ErrorKind, PortError},
@@ -50,13 +49,13 @@ impl RmAdmin {
     }
 
     /// Has YARN read the exclude file again. Without a time-out a graceful refresh would never end a drain (the
-    /// command sends -1 then), so `Graceful(None)` is that, too.
+    /// command sends -1 then), so `None` is that, too.
     ///
     /// # Errors
     /// [`ErrorKind::Permanent`] where the command is not there or fails, [`ErrorKind::Denied`] where YARN says so,
     /// [`ErrorKind::Transient`] where it takes too long or no ResourceManager is active or to be reached.
-    pub async fn refresh_nodes(&self, refresh: Refresh) -> Result<(), PortError> {
-        self.run(&refresh_arguments(refresh)).await
+    pub async fn refresh_nodes(&self, timeout_s: Option<i32>) -> Result<(), PortError> {
+        self.run(&refresh_arguments(timeout_s)).await
     }
 
     /// Sets what a node may hand out.
@@ -141,14 +140,10 @@ fn kind(printed: &str) -> ErrorKind {
 }
 
 /// The arguments of a refresh.
-pub fn refresh_arguments(refresh: Refresh) -> Vec<String> {
-    let seconds = match refresh {
-        Refresh::Normal => return vec!["-refreshNodes".into()],
-        Refresh::Graceful(seconds) => seconds,
-    };
+pub fn refresh_arguments(timeout_s: Option<i32>) -> Vec<String> {
     // `-server`: the command returns at once. (`-client` would wait, and then force all draining nodes out.)
     // A negative number is no number to it: left out, it sends -1.
-    let seconds = seconds.filter(|seconds| *seconds >= 0).map(|seconds| seconds.to_string());
+    let seconds = timeout_s.filter(|seconds| *seconds >= 0).map(|seconds| seconds.to_string());
     let words = ["-refreshNodes".to_owned(), "-g".to_owned()].into_iter().chain(seconds);
     words.chain(["-server".to_owned()]).collect()
 }

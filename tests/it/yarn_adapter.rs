@@ -13,7 +13,7 @@ use yarn_autoscaler::{
     yarn::{
         CORDONED, Yarn,
         admin::Admin,
-        admin_rpc::{AdminRpc, Refresh, refresh_body, update_body},
+        admin_rpc::{AdminRpc, refresh_body, update_body},
         exclude_file::ExcludeFile,
         rest::{Options, ResourceManager},
         rmadmin::RmAdmin,
@@ -40,11 +40,11 @@ fn hosts(names: &[&str]) -> Vec<String> {
 }
 
 /// The refreshes that the server saw, in order.
-fn refreshes(seen: &Arc<Mutex<Vec<u8>>>) -> Vec<Refresh> {
+fn refreshes(seen: &Arc<Mutex<Vec<u8>>>) -> Vec<Option<i32>> {
     let seen = seen.lock().expect("lock").clone();
     let requests: Vec<_> = seen.windows(4).enumerate().filter(|(_, at)| at == b"hrpc").map(|(at, _)| at).collect();
     let ends = requests.iter().skip(1).copied().chain([seen.len()]);
-    let known = [None, Some(0), Some(60), Some(3600)].map(Refresh::Graceful);
+    let known = [None, Some(0), Some(60), Some(3600)];
     let which = |request: &[u8]| known.into_iter().find(|r| request.ends_with(&refresh_body(*r).delimited()));
     requests.iter().zip(ends).map(|(&start, end)| which(&seen[start..end]).expect("a known refresh")).collect()
 }
@@ -65,7 +65,7 @@ async fn with_an_xml_file_each_drain_has_its_own_time_out() {
     );
     yarn.recommission(&hosts(&["w-1", "w-2"]), HOUR).await.expect("back");
     assert_eq!(ExcludeFile::new(&path).entries().expect("entries"), []);
-    assert_eq!(refreshes(&seen), [Refresh::Graceful(None); 3]);
+    assert_eq!(refreshes(&seen), [None; 3]);
 }
 
 /// The command's time-out is everybody's: a short drain must not cut a long one short.
@@ -81,7 +81,7 @@ async fn with_a_plain_file_the_longest_of_our_drains_is_sent() {
     yarn.recommission(&hosts(&["w-2"]), MINUTE).await.expect("back");
     yarn.recommission(&hosts(&["w-1", "w-3"]), Duration::ZERO).await.expect("back");
     let sent = [Some(60), Some(3600), Some(3600), Some(60), None];
-    assert_eq!(refreshes(&seen), sent.map(Refresh::Graceful), "with none of ours left: what YARN is configured for");
+    assert_eq!(refreshes(&seen), sent, "with none of ours left: what YARN is configured for");
 }
 
 #[tokio::test]

@@ -7,8 +7,8 @@ use yarn_autoscaler::{
     model::{NodeId, Resources},
     ports::ErrorKind,
     yarn::{
-        admin_rpc::{AdminRpc, Refresh, refresh_body, request, update_body},
-        proto::{Reader, Writer},
+        admin_rpc::{AdminRpc, refresh_body, request, update_body},
+        proto::Reader,
         rmadmin::{RmAdmin, refresh_arguments, update_arguments},
     },
 };
@@ -33,7 +33,7 @@ fn node() -> NodeId {
 /// of 3.3.6, 3.4.3 and 3.5.0 accepted.
 #[test]
 fn a_graceful_refresh_is_251_known_bytes() {
-    let sent = request("yarn", client_id(), "refreshNodes", &refresh_body(Refresh::Graceful(Some(600))));
+    let sent = request("yarn", client_id(), "refreshNodes", &refresh_body(Some(600)));
     let known = [
         bytes("68727063090000 0000006f 1a 0802 1000 1805 2210000102030405060708090a0b0c0d0e0f 2801"),
         bytes("53 12060a047961726e 1a49"),
@@ -50,13 +50,11 @@ fn a_graceful_refresh_is_251_known_bytes() {
 
 #[test]
 fn the_other_refreshes_are_as_captured() {
-    assert_eq!(refresh_body(Refresh::Normal).delimited(), bytes("02 0801"));
-    assert_eq!(refresh_body(Refresh::Graceful(None)).delimited(), bytes("02 0802"));
-    assert_eq!(refresh_body(Refresh::Graceful(Some(-1))).delimited(), bytes("0d 0802 10ffffffffffffffffff01"));
+    assert_eq!(refresh_body(None).delimited(), bytes("02 0802"));
+    assert_eq!(refresh_body(Some(-1)).delimited(), bytes("0d 0802 10ffffffffffffffffff01"));
     let whole = |refresh| request("yarn", client_id(), "refreshNodes", &refresh_body(refresh)).len();
-    let lengths = [Refresh::Normal, Refresh::Graceful(None), Refresh::Graceful(Some(-1))].map(whole);
-    assert_eq!(lengths, [248, 248, 259]);
-    assert_eq!(request("yarn", client_id(), "checkForDecommissioningNodes", &Writer::new()).len(), 262);
+    let lengths = [None, Some(-1)].map(whole);
+    assert_eq!(lengths, [248, 259]);
 }
 
 /// What Hadoop 3.3.6's own command sends for `memory-mb=1Mi,vcores=1,yarn.io/gpu=0`.
@@ -88,18 +86,11 @@ fn client(addresses: &[&str]) -> AdminRpc {
 #[tokio::test]
 async fn an_order_is_one_request_and_an_empty_reply() {
     let (address, seen) = server(success(&[0])).await;
-    client(&[&address]).refresh_nodes(Refresh::Graceful(Some(600))).await.expect("success");
+    client(&[&address]).refresh_nodes(Some(600)).await.expect("success");
     let seen = seen.lock().expect("lock").clone();
     assert_eq!(seen.len(), 251);
     let (address, _) = server(success(&[0])).await;
     client(&[&address]).update_node_resource(&node(), Resources::new(8192, 8, 2)).await.expect("success");
-}
-
-#[tokio::test]
-async fn draining_nodes_are_told() {
-    let (address, _) = server(success(&bytes("0a 0a080a03772d3110e93e"))).await;
-    let draining = client(&[&address]).check_for_decommissioning_nodes().await.expect("success");
-    assert_eq!(draining, [NodeId { host: "w-1".into(), port: 8041 }]);
 }
 
 /// What comes back, the kind, and what people are told.
@@ -126,7 +117,7 @@ async fn every_failure_is_an_error_that_says_so() {
     for (reply, kind, told) in cases {
         let (address, _) = server(reply).await;
         let began = Instant::now();
-        let error = hasty(&[&address]).refresh_nodes(Refresh::Normal).await.expect_err(told);
+        let error = hasty(&[&address]).refresh_nodes(None).await.expect_err(told);
         assert!(began.elapsed() < LIMIT * 5, "{told}: in time");
         assert_eq!(error.kind, kind, "{told}: {error}");
         assert!(error.text.contains(told) && error.text.contains(&address), "{told}: {error}");
@@ -139,17 +130,17 @@ async fn the_active_one_is_found() {
     let (standby, _) = server(exception(1, "org.apache.hadoop.ipc.StandbyException", "not Active!")).await;
     let (active, _) = server(success(&[0])).await;
     for first in [standby, dead().await] {
-        client(&[&first, &active]).refresh_nodes(Refresh::Graceful(None)).await.expect("the second one");
+        client(&[&first, &active]).refresh_nodes(None).await.expect("the second one");
     }
     let (silent, _) = server(vec![]).await;
     let client = hasty(&[&silent, &active]);
-    client.refresh_nodes(Refresh::Graceful(None)).await.expect_err("the first one takes all the time");
-    client.refresh_nodes(Refresh::Graceful(None)).await.expect("the next order begins with the second one");
+    client.refresh_nodes(None).await.expect_err("the first one takes all the time");
+    client.refresh_nodes(None).await.expect("the next order begins with the second one");
 }
 
 #[tokio::test]
 async fn nobody_there_is_transient() {
-    let error = client(&[&dead().await, &dead().await]).refresh_nodes(Refresh::Normal).await.expect_err("dead");
+    let error = client(&[&dead().await, &dead().await]).refresh_nodes(None).await.expect_err("dead");
     assert_eq!(error.kind, ErrorKind::Transient);
     assert_eq!(error.text.matches("cannot connect").count(), 2, "{error}");
     assert_eq!(AdminRpc::new(vec![], "yarn", LIMIT).expect_err("no address").kind, ErrorKind::Permanent);
@@ -157,9 +148,8 @@ async fn nobody_there_is_transient() {
 
 #[test]
 fn the_command_gets_what_hadoop_understands() {
-    assert_eq!(refresh_arguments(Refresh::Normal), ["-refreshNodes"]);
-    assert_eq!(refresh_arguments(Refresh::Graceful(Some(60))), ["-refreshNodes", "-g", "60", "-server"]);
-    assert_eq!(refresh_arguments(Refresh::Graceful(None)), ["-refreshNodes", "-g", "-server"]);
+    assert_eq!(refresh_arguments(Some(60)), ["-refreshNodes", "-g", "60", "-server"]);
+    assert_eq!(refresh_arguments(None), ["-refreshNodes", "-g", "-server"]);
     assert_eq!(
         update_arguments(&node(), Resources::new(1, 1, 0)),
         ["-updateNodeResource", "127.0.1.11:8041", "memory-mb=1Mi,vcores=1"]
@@ -170,7 +160,7 @@ fn the_command_gets_what_hadoop_understands() {
 
 async fn run(command: &str, limit: Duration) -> Result<(), (ErrorKind, String)> {
     let command = RmAdmin::new(command, limit).expect("a command");
-    command.refresh_nodes(Refresh::Graceful(Some(60))).await.map_err(|error| (error.kind, error.text))
+    command.refresh_nodes(Some(60)).await.map_err(|error| (error.kind, error.text))
 }
 
 fn script(body: &str) -> tempfile::TempPath {
