@@ -55,10 +55,12 @@ pub fn orders_taken(lab: &Lab, method: &str) -> Vec<Value> {
     texts.filter_map(|path| serde_json::from_str(&std::fs::read_to_string(path).ok()?).ok()).collect()
 }
 
-/// Ends the daemon and takes the lab down; no process of theirs is left.
+/// Ends the daemon, which leaves no process behind, and takes the lab down, which leaves none either.
 #[track_caller]
 pub fn leave_nothing(lab: &Lab, daemon: Daemon) {
-    daemon.kill();
+    assert!(daemon.terminate().0.success());
+    let are_ours = |line: &String| line.contains("/provider --dir") || line.contains("yarn-autoscaler ");
+    eventually("nothing of the daemon's is left", SOON, || !processes_of(&lab.dir).iter().any(are_ours));
     lab.down();
     assert_eq!(processes_of(&lab.dir), Vec::<String>::new());
 }

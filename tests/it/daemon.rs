@@ -144,6 +144,8 @@ pub fn command(lab: &Lab, trial: &Trial, name: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_yarn-autoscaler"));
     let managers = trial.resource_managers.as_ref().unwrap_or(&lab.rm_urls).join(",");
     command.env("NO_COLOR", "1").env_remove("RUST_LOG").env("NOTIFY_SOCKET", notify_socket(lab)).arg(name);
+    // By this `lab down` finds what a test that fails leaves: the daemon, and a provider that hangs without one.
+    command.env("YARN_LAB_DIR", &lab.dir);
     command.arg("--policy").arg(lab.dir.join("policy.yaml")).arg("--state").arg(lab.dir.join("state.json"));
     command.arg("--resource-manager").arg(managers).arg("--admin-address").arg(lab.admin_addresses.join(","));
     let provider = trial.provider_command.clone().unwrap_or_else(|| lab.provider_command());
