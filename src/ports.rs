@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 use std::time::Duration;
 
 use crate::{
-    model::{Capacity, Decision, GroupName, Node, NodeId, Observation, Resources, Situation, State},
+    model::{Capacity, Decision, GroupName, Node, NodeId, Observation, Resources, Situation, State, Workers},
     policy::Policy,
 };
 
@@ -148,6 +148,8 @@ pub struct Tick<'a> {
     pub situation: &'a Situation,
     /// The policy in force.
     pub policy: &'a Policy,
+    /// How many workers there were, by what they were worth; `None` where YARN or the provider did not answer.
+    pub workers: Option<Workers>,
     /// What was decided.
     pub decision: &'a Decision,
     /// What went wrong, or was noticed, while looking and acting; for people.

@@ -14,8 +14,8 @@ use serde::Serialize;
 
 use super::{connect::Failure, exit, live_view::printable};
 use crate::{
-    model::Action,
-    store::decision_log::{BadLine, Log, Record, Workers},
+    model::{Action, Workers},
+    store::decision_log::{BadLine, Log, Record},
 };
 
 /// Narrower than this, a table has no room for words.
@@ -212,10 +212,10 @@ fn pending(record: &Record) -> String {
     if parts.len() == 1 && memory_mb == 0 { "-".into() } else { parts.join(", ") }
 }
 
-/// `4/7, 2 booting, 1 draining`: ready of all, and what the others do.
+/// `4/7, 2 booting, 1 leaving`: ready of all, and what the others do.
 fn workers(workers: &Workers) -> String {
     let mut text = format!("{}/{}", workers.ready, workers.size);
-    for (number, what) in [(workers.booting, "booting"), (workers.draining, "draining"), (workers.unusable, "unusable")]
+    for (number, what) in [(workers.booting, "booting"), (workers.leaving, "leaving"), (workers.not_ready, "not ready")]
     {
         if number > 0 {
             text += &format!(", {number} {what}");

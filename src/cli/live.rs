@@ -7,7 +7,7 @@
 use std::io::{self, Stdout, Write};
 
 pub use super::live_view::render;
-use super::live_view::{self, BOOTING, DRAINING, READY, ROOM, UNUSABLE};
+use super::live_view::{self, BOOTING, LEAVING, NOT_READY, READY, ROOM};
 use super::terminal;
 use crate::{
     ports::{Journal, Tick},
@@ -117,8 +117,8 @@ fn paint(line: &str) -> String {
         let wanted = match c {
             READY => "\x1b[32m",
             BOOTING => "\x1b[33m",
-            DRAINING => "\x1b[35m",
-            UNUSABLE => "\x1b[31m",
+            LEAVING => "\x1b[35m",
+            NOT_READY => "\x1b[31m",
             ROOM => "\x1b[2m",
             _ => "",
         };

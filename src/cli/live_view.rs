@@ -3,9 +3,9 @@
 use chrono::{DateTime, Utc};
 
 use crate::{
-    model::{GroupName, Situation},
+    model::{GroupName, Situation, Workers},
     ports::Tick,
-    store::decision_log::{Record, Workers},
+    store::decision_log::Record,
 };
 
 /// Widest bar in cells: more is not read, and the words need room.
@@ -19,9 +19,9 @@ const WIDTH_MIN: usize = 20;
 
 /// One cell of the bar: a worker that takes containers, drains, boots, is of no use; room up to the policy's maximum.
 pub(super) const READY: char = '█';
-pub(super) const DRAINING: char = '▓';
+pub(super) const LEAVING: char = '▓';
 pub(super) const BOOTING: char = '▒';
-pub(super) const UNUSABLE: char = '×';
+pub(super) const NOT_READY: char = '×';
 pub(super) const ROOM: char = '░';
 
 /// The status block: pending, workers, applications, decision; no line longer than `width` columns (20 at least).
@@ -89,7 +89,7 @@ fn workers(tick: &Tick<'_>, record: &Record, width: usize) -> String {
 
 fn in_words(workers: &Workers) -> String {
     let mut text = format!("{} ready", workers.ready);
-    for (number, what) in [(workers.booting, "booting"), (workers.draining, "draining"), (workers.unusable, "unusable")]
+    for (number, what) in [(workers.booting, "booting"), (workers.leaving, "leaving"), (workers.not_ready, "not ready")]
     {
         if number > 0 {
             text += &format!(" {number} {what}");
@@ -103,8 +103,8 @@ fn bar(workers: &Workers, max: u32, cells_max: usize) -> String {
     let parts = [
         (READY, workers.ready),
         (BOOTING, workers.booting),
-        (DRAINING, workers.draining),
-        (UNUSABLE, workers.unusable),
+        (LEAVING, workers.leaving),
+        (NOT_READY, workers.not_ready),
         (ROOM, max.saturating_sub(workers.size)),
     ];
     let total: u64 = parts.iter().map(|(_, number)| u64::from(*number)).sum();

@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context, anyhow};
 use sd_notify::NotifyState;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::{
     connect::{self, Failure},
@@ -66,6 +66,8 @@ async fn serve(args: &Args) -> Result<(), Failure> {
     if args.connect.exclude_file.is_none() {
         return Err(anyhow!("run needs --exclude-file: workers are drained through YARN's exclude file").into());
     }
+    // First of all: a signal that comes before anybody listens would end the process in its own way.
+    let signals = Signals::listen().context("cannot listen for signals")?;
     let clock = WallClock::default();
     let reload = Arc::new(AtomicBool::new(false));
     let mut policies = PolicyFile::new(&args.connect.policy, Arc::clone(&reload), args.connect.parser());
@@ -77,7 +79,7 @@ async fn serve(args: &Args) -> Result<(), Failure> {
     tracing::info!(policy = %args.connect.policy.display(), state = %args.state.display(), "started");
     tokio::select! {
         result = controller.run(&clock) => result.map_err(halted),
-        result = obey_signals(&clock, &reload) => result,
+        result = obey_signals(signals, &clock, &reload) => result,
     }
 }
 
@@ -96,18 +98,31 @@ fn halted(halt: Halt) -> Failure {
     Failure::new(code, halt)
 }
 
+/// The signals that mean something to the daemon.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hang_up: Signal,
+}
+
+impl Signals {
+    fn listen() -> std::io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hang_up: signal(SignalKind::hangup())?,
+        })
+    }
+}
+
 /// SIGHUP reads the policy again; SIGTERM and SIGINT end the loop after the tick, or in the middle of it when it takes
 /// too long.
-async fn obey_signals(clock: &WallClock, reload: &AtomicBool) -> Result<(), Failure> {
-    let listen = |kind| signal(kind).context("cannot listen for signals");
-    let mut terminate = listen(SignalKind::terminate())?;
-    let mut interrupt = listen(SignalKind::interrupt())?;
-    let mut hang_up = listen(SignalKind::hangup())?;
+async fn obey_signals(mut signals: Signals, clock: &WallClock, reload: &AtomicBool) -> Result<(), Failure> {
     loop {
         tokio::select! {
-            _ = terminate.recv() => break,
-            _ = interrupt.recv() => break,
-            _ = hang_up.recv() => {
+            _ = signals.terminate.recv() => break,
+            _ = signals.interrupt.recv() => break,
+            _ = signals.hang_up.recv() => {
                 tracing::info!("SIGHUP: reading the policy again");
                 reload.store(true, Ordering::SeqCst);
                 clock.wake();

@@ -121,7 +121,9 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
         let decision = decide::decide(&self.policy, &situation);
         self.execute(&decision, &situation, &mut notes).await?;
         self.save(&mut notes)?;
-        self.journal.tick(&Tick { situation: &situation, policy: &self.policy, decision: &decision, notes: &notes });
+        let workers = decide::workers(&situation);
+        let (policy, decision_of, notes) = (&self.policy, &decision, &notes[..]);
+        self.journal.tick(&Tick { situation: &situation, policy, workers, decision: decision_of, notes });
         self.history = situation.history;
         Ok(decision)
     }

@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::{DateTime, Utc};
 
 use crate::{
-    model::{Action, Capacity, Decision, GroupName, NodeState, Observation, Reason, Sample, Situation},
+    model::{Action, Capacity, Decision, GroupName, NodeState, Observation, Reason, Sample, Situation, Workers},
     policy::Policy,
 };
 use roster::{Roster, Standing};
@@ -49,6 +49,13 @@ pub fn sample(situation: &Situation) -> Option<Sample> {
     let (Ok(observation), Ok(capacity)) = (&situation.observation, &situation.capacity) else { return None };
     let roster = Roster::of(observation, capacity, &situation.state, situation.now, situation.ready_deadline);
     Some(roster.sample(observation))
+}
+
+/// How many workers there are, by what they are worth; `None` where YARN or the provider did not answer.
+pub fn workers(situation: &Situation) -> Option<Workers> {
+    let (Ok(observation), Ok(capacity)) = (&situation.observation, &situation.capacity) else { return None };
+    let roster = Roster::of(observation, capacity, &situation.state, situation.now, situation.ready_deadline);
+    Some(roster.counted())
 }
 
 /// What the decision looks at, with the roster worked out once.

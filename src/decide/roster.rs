@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 
 use crate::model::{
-    Capacity, GroupName, Instance, InstanceState, Node, NodeState, Observation, Resources, Sample, State,
+    Capacity, GroupName, Instance, InstanceState, Node, NodeState, Observation, Resources, Sample, State, Workers,
 };
 
 /// What a worker is worth just now.
@@ -79,6 +79,15 @@ impl<'a> Roster<'a> {
     /// How many workers are of this standing.
     pub fn count(&self, standing: Standing) -> u32 {
         u32::try_from(self.with(standing).count()).unwrap_or(u32::MAX)
+    }
+
+    /// All of them, by what they are worth.
+    pub fn counted(&self) -> Workers {
+        let is_kept = |worker: &&Worker<'_>| worker.instance.state != InstanceState::Stopping;
+        let count = |standing| u32::try_from(self.with(standing).filter(is_kept).count()).unwrap_or(u32::MAX);
+        let [ready, booting, not_ready, leaving] =
+            [Standing::Ready, Standing::Booting, Standing::NotReady, Standing::Leaving].map(count);
+        Workers { ready, booting, not_ready, leaving, size: ready + booting + not_ready + leaving }
     }
 
     /// Workers of a group that are not on their way out.

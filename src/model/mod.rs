@@ -9,6 +9,7 @@ mod reason;
 mod resources;
 mod situation;
 mod state;
+mod workers;
 
 pub use action::{Action, Decision};
 pub use capacity::{Capabilities, Capacity, Group, GroupName, Instance, InstanceState, WorkerTemplate};
@@ -18,3 +19,4 @@ pub use reason::Reason;
 pub use resources::Resources;
 pub use situation::{Outage, Situation};
 pub use state::{Drain, DrainPhase, Intent, Operation, STATE_VERSION, SeenResourceManager, State, WorkerRecord};
+pub use workers::Workers;

@@ -14,7 +14,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
 
 use crate::{
-    model::{Action, Capacity, Instance, InstanceState, NodeState, Observation, Reason, Situation, State},
+    model::{Action, Reason, Workers},
     ports::{Journal, Tick},
 };
 
@@ -70,56 +70,6 @@ impl Verdict {
             Self::NoScale => "NO_SCALE",
             Self::Cancel => "CANCEL",
             Self::Mixed => "MIXED",
-        }
-    }
-}
-
-/// Workers by what they are good for just now. The four parts add up to the machines that exist or are being made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Workers {
-    /// Take containers.
-    pub ready: u32,
-    /// Not registered with YARN yet.
-    pub booting: u32,
-    /// On their way out.
-    pub draining: u32,
-    /// There, but of no use: failed, unhealthy, lost.
-    #[serde(default)]
-    pub unusable: u32,
-    /// Machines that exist or are being made, less those being deleted (the provider's count).
-    pub size: u32,
-}
-
-impl Workers {
-    /// `None` where YARN or the provider did not answer: missing is not zero.
-    pub fn of(situation: &Situation) -> Option<Self> {
-        let (Ok(observation), Ok(capacity)) = (&situation.observation, &situation.capacity) else { return None };
-        Some(Self::count(observation, capacity, &situation.state))
-    }
-
-    fn count(observation: &Observation, capacity: &Capacity, state: &State) -> Self {
-        let mut workers = Self::default();
-        for (_, instance) in capacity.instances().filter(|(_, instance)| instance.state != InstanceState::Stopping) {
-            workers.size += 1;
-            *workers.part(observation, instance, state) += 1;
-        }
-        workers
-    }
-
-    fn part(&mut self, observation: &Observation, instance: &Instance, state: &State) -> &mut u32 {
-        if state.drains.contains_key(&instance.host) {
-            return &mut self.draining;
-        }
-        let has_served = state.workers.get(&instance.host).is_some_and(|worker| worker.ready_at.is_some());
-        match observation.node(&instance.host) {
-            _ if instance.state == InstanceState::Failed => &mut self.unusable,
-            Some(node) if node.state == NodeState::Decommissioning || node.is_cordoned() => &mut self.draining,
-            Some(node) if node.state == NodeState::Running => &mut self.ready,
-            Some(node) if node.state == NodeState::Unhealthy => &mut self.unusable,
-            // YARN may still remember another machine of this name, so a state without a heartbeat tells nothing.
-            _ if has_served => &mut self.unusable,
-            _ => &mut self.booting,
         }
     }
 }
@@ -180,7 +130,7 @@ impl Record {
             containers_pending: metrics.map(|metrics| metrics.containers_pending),
             available_mb: metrics.map(|metrics| metrics.available.memory_mb),
             allocated_mb: metrics.map(|metrics| metrics.allocated.memory_mb),
-            workers: Workers::of(tick.situation),
+            workers: tick.workers,
             actions: tick.decision.actions.clone(),
             reasons: tick.decision.reasons.clone(),
             text: tick.decision.reasons.iter().map(ToString::to_string).collect(),

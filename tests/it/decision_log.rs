@@ -5,11 +5,12 @@ use std::{fs, io::Write, path::PathBuf};
 use tempfile::TempDir;
 use yarn_autoscaler::{
     cli::explain::{Summary, people},
-    model::{Action, GroupName, NodeId, NodeState, Reason, Resources},
+    decide,
+    model::{Action, GroupName, NodeId, NodeState, Reason, Resources, Workers},
     ports::Journal,
     store::{
         DecisionLog,
-        decision_log::{Log, Record, Verdict, Workers, rotated},
+        decision_log::{Log, Record, Verdict, rotated},
     },
 };
 
@@ -82,17 +83,17 @@ fn a_record_says_it_all_on_one_line() {
 #[test]
 fn workers_are_counted_once_each() {
     assert_eq!(
-        Workers::of(&Scene::new(4, 2, 1).situation).unwrap(),
-        Workers { ready: 4, booting: 2, draining: 1, unusable: 0, size: 7 }
+        decide::workers(&Scene::new(4, 2, 1).situation).unwrap(),
+        Workers { ready: 4, booting: 2, leaving: 1, not_ready: 0, size: 7 }
     );
-    assert_eq!(Workers::of(&Scene::new(4, 2, 1).without_yarn().situation), None, "missing is not zero");
+    assert_eq!(decide::workers(&Scene::new(4, 2, 1).without_yarn().situation), None, "missing is not zero");
     let mut scene = Scene::new(4, 2, 1);
     let nodes = &mut scene.situation.observation.as_mut().unwrap().nodes;
     nodes[0].state = NodeState::Unhealthy;
     nodes.remove(1); // Its NodeManager has gone, though it has served before.
     assert_eq!(
-        Workers::of(&scene.situation).unwrap(),
-        Workers { ready: 2, booting: 2, draining: 1, unusable: 2, size: 7 }
+        decide::workers(&scene.situation).unwrap(),
+        Workers { ready: 2, booting: 2, leaving: 1, not_ready: 2, size: 7 }
     );
 }
 

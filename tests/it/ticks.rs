@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use yarn_autoscaler::{
+    decide,
     model::{
         Action, Application, Ask, Capabilities, Capacity, ClusterMetrics, Decision, Drain, DrainPhase, Group,
         GroupName, History, Instance, InstanceState, Node, NodeId, NodeState, Observation, Outage, Reason, Resources,
@@ -107,7 +108,7 @@ impl Scene {
 
     pub fn tick(&self) -> Tick<'_> {
         let Self { situation, policy, decision, notes } = self;
-        Tick { situation, policy, decision, notes }
+        Tick { situation, policy, workers: decide::workers(situation), decision, notes }
     }
 }
 
