@@ -100,7 +100,7 @@ fn follow_drain(
             Some(format!("{host} was let go by YARN and is back: somebody took it off the exclude file"))
         }
         (DrainPhase::Decommissioned { .. }, _) => None,
-        (before, Some(state)) if !state.is_active() => {
+        (before, Some(state)) if state.is_gone() => {
             drain.phase = DrainPhase::Decommissioned { since: now };
             lost_containers(host, before, state, now)
         }

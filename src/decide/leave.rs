@@ -120,7 +120,7 @@ fn delete(view: &View<'_>, group: GroupName, draft: &mut Draft) {
         let drain = view.situation.state.drains.get(host);
         drain.is_some_and(|drain| matches!(drain.phase, DrainPhase::Decommissioned { .. }))
     };
-    let has_no_node = |worker: &Worker<'_>| worker.node.is_none_or(|node| !node.state.is_active());
+    let has_no_node = |worker: &Worker<'_>| worker.node.is_none_or(|node| node.state.is_gone());
     let may_replace = gates::hold(view).is_none() && view.capacity.capabilities.deletes_named;
     let gone = view.roster.workers.iter().filter(|worker| {
         // A leaving worker that YARN does not know any more cannot leave by itself.
@@ -165,7 +165,7 @@ pub(super) fn unreleased<'a>(view: &View<'a>) -> impl Iterator<Item = &'a String
         .drains
         .iter()
         .filter(|(host, drain)| {
-            let may_run = view.node_state(host).is_some_and(NodeState::is_active);
+            let may_run = view.node_state(host).is_some_and(|state| !state.is_gone());
             view.capacity.instance_of_host(host).is_none() && !may_run && !is_being_deleted(view, &drain.instance)
         })
         .map(|(host, _)| host)

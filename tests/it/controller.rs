@@ -328,6 +328,21 @@ fn nothing_running_is_killed_by_a_drain_before_its_time_out() {
 }
 
 #[test]
+fn a_draining_node_whose_state_is_not_understood_for_one_look_is_not_deleted() {
+    let world = draining().share();
+    assert_eq!(run(&world, &policy(), 300.0), Some(Ok(())));
+    let host = world.borrow().stored.drains.keys().next().cloned().expect("a drain");
+    let set = |host: String, state| {
+        move |world: &mut World| world.nodes.get_mut(&host).into_iter().for_each(|node| node.state = state)
+    };
+    world.borrow_mut().plan(310.0, set(host.clone(), NodeState::Unknown));
+    world.borrow_mut().plan(313.0, set(host, NodeState::Decommissioning));
+    assert_eq!(run(&world, &policy(), 3600.0), Some(Ok(())));
+    assert!(!story(&world).contains("went from YARN"), "{}", story(&world));
+    assert_at_rest(&world, 2, "a word that we do not know");
+}
+
+#[test]
 fn a_drain_that_outlives_its_time_out_is_told() {
     let mut policy = policy();
     basic(&mut policy).graceful_decommission_timeout = secs(60);
