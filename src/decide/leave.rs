@@ -1,13 +1,15 @@
 //! How workers leave: cordoned, then decommissioned, then deleted, then forgotten. Each tick moves each of them on by
 //! one step at most.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use super::{
     Draft, View, gates,
-    roster::{Standing, Worker},
+    roster::{Roster, Standing, Worker},
 };
-use crate::model::{Action, Drain, DrainPhase, GroupName, InstanceState, Intent, Node, NodeState, Reason};
+use crate::model::{
+    Action, Drain, DrainPhase, GroupName, InstanceState, Intent, Node, NodeState, Reason, Resources, State,
+};
 
 /// How long nothing new may have come to a node before it is decommissioned: a container that was given to it in the
 /// moment before is killed (YARN-11421; measured on three Hadoop lines, never after 3 s).
@@ -94,7 +96,26 @@ fn replace(view: &View<'_>, draft: &mut Draft) {
     }
 }
 
+/// Late workers of groups none of whose workers was ever ready, where YARN has at least as many nodes of no group: most
+/// likely they are these workers under other names, with work on them. They are never given up.
+pub(super) fn misnamed<'a>(roster: &Roster<'a>, state: &State) -> BTreeSet<&'a str> {
+    if roster.foreign.is_empty() {
+        return BTreeSet::new();
+    }
+    let was_ready = |host| state.workers.get(host).is_some_and(|record| record.ready_at.is_some());
+    let proven = roster.workers.iter().filter(|worker| was_ready(&worker.instance.host));
+    let proven: BTreeSet<_> = proven.map(|worker| worker.group).collect();
+    let late = roster.with(Standing::NotReady).filter(|worker| {
+        worker.node.is_none() && worker.instance.state != InstanceState::Failed && !proven.contains(&worker.group)
+    });
+    let late: BTreeSet<_> = late.map(|worker| worker.instance.host.as_str()).collect();
+    if late.len() <= roster.foreign.len() { late } else { BTreeSet::new() }
+}
+
 fn is_overdue(view: &View<'_>, worker: &Worker<'_>) -> bool {
+    if view.misnamed.contains(worker.instance.host.as_str()) {
+        return false;
+    }
     let Some(record) = view.situation.state.workers.get(&worker.instance.host) else { return false };
     let ours_to_replace = match worker.node.map(|node| node.state) {
         // Somebody else cordoned or drains it: theirs to decide. A state that we do not know tells nothing.
@@ -172,7 +193,7 @@ pub(super) fn unreleased<'a>(view: &View<'a>) -> impl Iterator<Item = &'a String
 }
 
 /// The order that keeps new containers off a node.
-pub(super) fn cordon(node: &Node, group: GroupName, instance: &str, full: crate::model::Resources) -> Action {
+pub(super) fn cordon(node: &Node, group: GroupName, instance: &str, full: Resources) -> Action {
     Action::Cordon { node: node.id.clone(), group, instance: instance.to_owned(), full }
 }
 

@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::{DateTime, Utc};
 
 use crate::{
-    model::{Action, Capacity, Decision, GroupName, NodeState, Observation, Reason, Sample, Situation},
+    model::{Action, Capacity, Decision, GroupName, Intent, NodeState, Observation, Reason, Sample, Situation},
     policy::Policy,
 };
 use roster::{Roster, Standing};
@@ -58,6 +58,8 @@ struct View<'a> {
     observation: &'a Observation,
     capacity: &'a Capacity,
     roster: Roster<'a>,
+    /// Hosts of workers that YARN may know under other names: see [`leave::misnamed`].
+    misnamed: BTreeSet<&'a str>,
     now: DateTime<Utc>,
 }
 
@@ -65,7 +67,8 @@ impl<'a> View<'a> {
     fn new(policy: &'a Policy, situation: &'a Situation, observation: &'a Observation, capacity: &'a Capacity) -> Self {
         let now = situation.now;
         let roster = Roster::of(observation, capacity, &situation.state, now, situation.ready_deadline);
-        Self { policy, situation, observation, capacity, roster, now }
+        let misnamed = leave::misnamed(&roster, &situation.state);
+        Self { policy, situation, observation, capacity, roster, misnamed, now }
     }
 
     /// Sizes of the groups that exist, without the workers that leave.
@@ -117,8 +120,8 @@ impl<'a> View<'a> {
         }
         let overlaps = self.capacity.capabilities.overlaps;
         let in_the_way = state.operations.iter().find(|operation| match operation.intent {
-            crate::model::Intent::Create { .. } => !(overlaps && to_delete),
-            crate::model::Intent::Delete { .. } => !overlaps,
+            Intent::Create { .. } => !(overlaps && to_delete),
+            Intent::Delete { .. } => !overlaps,
         });
         in_the_way.map_or(Ok(()), |operation| Err(Reason::OperationUnderWay { what: operation.intent.to_string() }))
     }

@@ -1,5 +1,10 @@
 //! Who is who: each machine of the provider matched with its NodeManager, by host.
 
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
 use chrono::{DateTime, Utc};
 
 use crate::model::{
@@ -48,10 +53,9 @@ impl<'a> Roster<'a> {
         capacity: &'a Capacity,
         state: &State,
         now: DateTime<Utc>,
-        late_after: std::time::Duration,
+        late_after: Duration,
     ) -> Self {
-        let nodes: std::collections::BTreeMap<&str, &Node> =
-            observation.nodes.iter().map(|node| (node.id.host.as_str(), node)).collect();
+        let nodes: BTreeMap<&str, &Node> = observation.nodes.iter().map(|node| (node.id.host.as_str(), node)).collect();
         let workers: Vec<_> = capacity
             .instances()
             .map(|(group, instance)| {
@@ -60,8 +64,7 @@ impl<'a> Roster<'a> {
                 Worker { group, instance, node, standing }
             })
             .collect();
-        let hosts: std::collections::BTreeSet<&str> =
-            workers.iter().map(|worker| worker.instance.host.as_str()).collect();
+        let hosts: BTreeSet<&str> = workers.iter().map(|worker| worker.instance.host.as_str()).collect();
         let foreign = observation
             .nodes
             .iter()
@@ -111,7 +114,7 @@ fn standing(
     node: Option<&Node>,
     state: &State,
     now: DateTime<Utc>,
-    late_after: std::time::Duration,
+    late_after: Duration,
 ) -> Standing {
     if instance.state == InstanceState::Stopping || state.drains.contains_key(&instance.host) {
         return Standing::Leaving;
@@ -130,7 +133,7 @@ fn standing(
 
 /// A machine that YARN has never had running boots, until it is late. (YARN may still list the host as lost or
 /// decommissioned: from the machine that had the name before.)
-fn is_booting(instance: &Instance, state: &State, now: DateTime<Utc>, late_after: std::time::Duration) -> bool {
+fn is_booting(instance: &Instance, state: &State, now: DateTime<Utc>, late_after: Duration) -> bool {
     match state.workers.get(&instance.host) {
         Some(record) => record.ready_at.is_none() && now < record.first_seen_at + late_after,
         None => true,

@@ -71,6 +71,8 @@ pub enum Reason {
     UnknownTemplate { group: GroupName },
     /// Nodes that belong to no worker group.
     ForeignNodes { hosts: Vec<String> },
+    /// Workers that YARN knows under no such name, beside as many nodes of no group: most likely they are the same.
+    NamesDiffer { hosts: Vec<String>, nodes: u32 },
     /// Shrinking needs a provider that deletes the workers that we name.
     CannotDeleteNamed,
     /// The policy names a group that the provider does not have.
@@ -136,6 +138,7 @@ impl Reason {
             Self::ProviderWait { until } => format!("no order to the provider before {}: the last one failed", until.format("%H:%M:%S")),
             Self::UnknownTemplate { group } => format!("what a {group} worker holds is not known: none runs, and the provider does not say"),
             Self::ForeignNodes { hosts } => format!("nodes of no worker group, neither counted nor touched: {}", names(hosts)),
+            Self::NamesDiffer { hosts, nodes } => format!("YARN knows none of {} under these host names, but has {} of no group: does the provider's `host` say what YARN calls them?", names(hosts), match nodes { 1 => "1 node".into(), n => format!("{n} nodes") }),
             Self::CannotDeleteNamed => "the provider cannot delete named workers, so none is taken away".into(),
             Self::NoSuchGroup { group } => format!("the policy has a {group} group, the provider has none"),
         }
