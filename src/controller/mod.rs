@@ -120,6 +120,9 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
         let situation = self.situation(now, observation.map_err(outage), capacity.map_err(outage));
         let decision = decide::decide(&self.policy, &situation);
         self.execute(&decision, &situation, &mut notes).await?;
+        if let (Ok(_), Ok(capacity)) = (&situation.observation, &situation.capacity) {
+            reconcile::forget_workers(&mut self.state, capacity);
+        }
         self.save(&mut notes)?;
         self.journal.tick(&Tick { situation: &situation, policy: &self.policy, decision: &decision, notes: &notes });
         self.history = situation.history;

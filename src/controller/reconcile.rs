@@ -130,6 +130,13 @@ fn lost_containers(host: &str, before: DrainPhase, state: NodeState, now: DateTi
     })
 }
 
+/// Forgets workers that the provider does not show any more. After the decision, not before: it waits for a second
+/// look where a worker that the last one showed is not there.
+pub(super) fn forget_workers(state: &mut State, capacity: &Capacity) {
+    let hosts: BTreeSet<_> = capacity.instances().map(|(_, instance)| instance.host.as_str()).collect();
+    state.workers.retain(|host, _| hosts.contains(host.as_str()));
+}
+
 /// Remembers since when each worker is there, ready, or not.
 fn note_workers(
     state: &mut State,
@@ -140,8 +147,6 @@ fn note_workers(
 ) {
     // By host, once: looked up one by one, a thousand nodes cost a million comparisons a tick.
     let nodes: BTreeMap<_, _> = observation.nodes.iter().map(|node| (node.id.host.as_str(), node)).collect();
-    let hosts: BTreeSet<_> = capacity.instances().map(|(_, instance)| instance.host.as_str()).collect();
-    state.workers.retain(|host, _| hosts.contains(host.as_str()));
     for (_, instance) in capacity.instances() {
         let node = nodes.get(instance.host.as_str());
         let ready = node.is_some_and(|node| node.state == NodeState::Running);

@@ -1,5 +1,7 @@
 //! From what the algorithm wants to actions: taken back before made, within bounds, by weight, after the cooldown.
 
+use std::{collections::BTreeSet, time::Duration};
+
 use chrono::{DateTime, Utc};
 
 use super::{
@@ -59,7 +61,7 @@ fn steady(view: &View<'_>, draft: &mut Draft, estimate: &Estimate, samples: &[Sa
     });
 }
 
-/// A group below its minimum grows at once: the operator asked for it, whatever the load.
+/// A group below its minimum grows as soon as that is certain: the operator asked for it, whatever the load.
 fn enforce_minimum(view: &View<'_>, draft: &mut Draft) -> bool {
     let mut below = false;
     for (group, size) in view.sizes() {
@@ -70,11 +72,32 @@ fn enforce_minimum(view: &View<'_>, draft: &mut Draft) -> bool {
         below = true;
         draft.because(Reason::BelowMinimum { group, size, min });
         let taken = take_back(view, draft, min - size, |drain| drain.group == group);
-        if size + taken < min {
+        if size + taken >= min {
+            continue;
+        }
+        if let Err(reason) = size_is_certain(view, group) {
+            draft.because(reason);
+        } else {
             create(view, draft, Sizes::from([(group, min - size - taken)]));
         }
     }
     below
+}
+
+/// How long a provider's list may lag behind an operation that it calls done: lists are eventually consistent, by
+/// seconds. The minimum waits for no cooldown, and would be ordered anew at each look until the list shows what came.
+const LIST_LAG: Duration = Duration::from_secs(60);
+
+/// Whether the provider's list can be trusted to show all workers of a group, or why not yet.
+fn size_is_certain(view: &View<'_>, group: GroupName) -> Result<(), Reason> {
+    let state = &view.situation.state;
+    if let Some(until) = state.last_operation_ended_at.map(|ended| ended + LIST_LAG).filter(|until| view.now < *until) {
+        return Err(Reason::ListMayLag { until });
+    }
+    // One list that is short by mistake orders nothing. Workers that the last look showed are remembered at this one.
+    let hosts: BTreeSet<_> = view.capacity.instances().map(|(_, instance)| instance.host.as_str()).collect();
+    let as_before = state.workers.keys().all(|host| hosts.contains(host.as_str()));
+    if as_before && view.situation.history.is_confirmed() { Ok(()) } else { Err(Reason::SizeUnconfirmed { group }) }
 }
 
 /// A group above its maximum shrinks by graceful decommission, after the cooldown. Of those that serve the minimum

@@ -23,6 +23,10 @@ pub enum Reason {
     Steady { workers: u32, metric: MetricType, pending: u64, allocated: u64 },
     /// A group is below its minimum.
     BelowMinimum { group: GroupName, size: u32, min: u32 },
+    /// An operation has just ended: the provider's list may not show yet what came of it.
+    ListMayLag { until: DateTime<Utc> },
+    /// The provider's list shows a group so small for the first time.
+    SizeUnconfirmed { group: GroupName },
     /// A group is above its maximum.
     AboveMaximum { group: GroupName, size: u32, max: u32 },
     /// More workers were wanted than the groups may have.
@@ -111,6 +115,8 @@ impl Reason {
             Self::Steady { workers: count, metric, pending, allocated } =>
                 format!("{} what is needed: {} pending and {} in use on average", are(*count), amount(*metric, *pending), amount(*metric, *allocated)),
             Self::BelowMinimum { group, size, min } => format!("the {group} group has {}, minInstances asks for {min}", workers(*size)),
+            Self::ListMayLag { until } => format!("the last operation has just ended and the provider's list may lag behind it: nothing is made for the minimum before {}", until.format("%H:%M:%S")),
+            Self::SizeUnconfirmed { group } => format!("the provider's list shows the {group} group so small for the first time: the next look must show it too"),
             Self::AboveMaximum { group, size, max } => format!("the {group} group has {}, maxInstances allows {max}", workers(*size)),
             Self::ReachedMaximum { wanted, max } => format!("{} wanted, maxInstances allows {max}", match wanted { 1 => "1 worker was".into(), n => format!("{n} workers were") }),
             Self::ReachedMinimum { wanted, min } => format!("{} would do, minInstances asks for {min}", workers(*wanted)),

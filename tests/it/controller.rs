@@ -1,5 +1,7 @@
 //! The real loop in the little world: growth and shrinking, crashes at every place, lost answers, refusals, restarts.
 
+mod unreliable;
+
 use yarn_autoscaler::{
     controller::{Controller, Halt, Settings},
     model::{Action, InstanceState, NodeState, Reason},
@@ -325,21 +327,6 @@ fn nothing_running_is_killed_by_a_drain_before_its_time_out() {
     let world = draining().share();
     assert_eq!(run(&world, &policy, 3600.0), Some(Ok(())));
     assert_at_rest(&world, 2, "a patient drain");
-}
-
-#[test]
-fn a_draining_node_whose_state_is_not_understood_for_one_look_is_not_deleted() {
-    let world = draining().share();
-    assert_eq!(run(&world, &policy(), 300.0), Some(Ok(())));
-    let host = world.borrow().stored.drains.keys().next().cloned().expect("a drain");
-    let set = |host: String, state| {
-        move |world: &mut World| world.nodes.get_mut(&host).into_iter().for_each(|node| node.state = state)
-    };
-    world.borrow_mut().plan(310.0, set(host.clone(), NodeState::Unknown));
-    world.borrow_mut().plan(313.0, set(host, NodeState::Decommissioning));
-    assert_eq!(run(&world, &policy(), 3600.0), Some(Ok(())));
-    assert!(!story(&world).contains("went from YARN"), "{}", story(&world));
-    assert_at_rest(&world, 2, "a word that we do not know");
 }
 
 #[test]

@@ -127,7 +127,12 @@ impl Cluster for Port {
 
 impl Provider for Port {
     async fn describe(&self) -> Result<Capacity, PortError> {
-        Ok(self.world.borrow().capacity())
+        let mut capacity = self.world.borrow().capacity();
+        let missing = std::mem::take(&mut self.world.borrow_mut().list_is_short_by);
+        for group in capacity.groups.values_mut() {
+            group.instances.truncate(group.instances.len().saturating_sub(missing));
+        }
+        Ok(capacity)
     }
 
     async fn create(&self, request_id: &str, group: GroupName, count: u32) -> Result<String, PortError> {

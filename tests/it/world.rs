@@ -28,6 +28,8 @@ pub const FULL: Resources = Resources::new(8192, 8, 1);
 const BOOT: TimeDelta = TimeDelta::seconds(30);
 /// How long an operation at the provider takes.
 const OPERATION: TimeDelta = TimeDelta::seconds(10);
+/// By how much the list of a provider that lags behind does so.
+const LIST_LAG: TimeDelta = TimeDelta::seconds(15);
 /// How finely the world is played.
 const STEP: TimeDelta = TimeDelta::milliseconds(500);
 
@@ -104,8 +106,10 @@ pub struct World {
     pub orders: Vec<(DateTime<Utc>, String)>,
     pub faults: VecDeque<Fault>,
     pub boot_fails: bool,
-    /// New machines show in the provider's list only shortly before their operation ends.
+    /// New machines show in the provider's list only a while after their operation has ended.
     pub shows_late: bool,
+    /// This many machines are missing in the provider's next list.
+    pub list_is_short_by: usize,
     pub never_done: bool,
     pub polls_fail: bool,
     pub yarn_fault: Option<ErrorKind>,
@@ -186,7 +190,7 @@ impl World {
     fn make(&mut self, now: DateTime<Utc>) -> String {
         let host = format!("w-{}", self.made);
         self.made += 1;
-        let shown_at = if self.shows_late { now + OPERATION - STEP } else { now };
+        let shown_at = if self.shows_late { now + OPERATION + LIST_LAG } else { now };
         let registers_at = (!self.boot_fails).then_some(now + BOOT);
         self.machines.insert(host.clone(), Machine { state: InstanceState::Provisioning, registers_at, shown_at });
         self.most_at_once = self.most_at_once.max(u32::try_from(self.machines.len()).unwrap_or(u32::MAX));
