@@ -31,12 +31,16 @@ pub(super) fn advance(view: &View<'_>, draft: &mut Draft) {
 fn settle(view: &View<'_>, draft: &mut Draft) {
     let restarted = gates::restarted(view).is_some();
     for (host, drain) in drains(view, draft) {
-        let Some(node) = view.observation.node(host).filter(|node| node.state == NodeState::Running) else { continue };
+        let Some(node) = view.observation.node(host) else { continue };
         let undone = match drain.phase {
+            // A decommission that was undone leaves an unhealthy node as it leaves a running one: in service.
+            DrainPhase::Decommissioning { since, .. } => {
+                matches!(node.state, NodeState::Running | NodeState::Unhealthy) && since < view.observation.at
+            }
+            _ if node.state != NodeState::Running => false,
             // While containers are made known to another ResourceManager, a node that has them may look idle.
             DrainPhase::Cordoned { .. } if restarted && node.total.memory_mb < drain.full.memory_mb => false,
             DrainPhase::Cordoned { .. } => !drain.is_closed(node),
-            DrainPhase::Decommissioning { since, .. } => since < view.observation.at,
             DrainPhase::Decommissioned { .. } => false,
         };
         if undone {
