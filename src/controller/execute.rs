@@ -1,6 +1,6 @@
 //! Carries a decision out: each action once, its intent saved before, its outcome after.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use chrono::{DateTime, Utc};
 
@@ -209,22 +209,14 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
         now: DateTime<Utc>,
         notes: &mut Vec<String>,
     ) -> Result<(), Halt> {
-        let nodes = match self.cluster.nodes().await {
-            Ok(nodes) => nodes,
+        let going = match self.let_go(hosts, notes).await {
+            Ok(going) => going,
             Err(error) => {
                 notes.push(format!("not decommissioned, since the nodes could not be looked at again: {error}"));
                 return Ok(());
             }
         };
         let before = self.state.drains.clone();
-        let going: Vec<&Node> = hosts
-            .iter()
-            .filter_map(|host| nodes.iter().find(|node| node.id.host == *host))
-            .filter(|node| {
-                let drain = self.state.drains.get(&node.id.host);
-                drain.is_some_and(|drain| drain.is_closed(node)) || node.state == NodeState::Decommissioning
-            })
-            .collect();
         for node in &going {
             if let Some(drain) = self.state.drains.get_mut(&node.id.host) {
                 let containers = node.containers;
@@ -239,7 +231,8 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
             self.state.drains = before;
             return Ok(());
         }
-        if let Err(error) = self.let_go(&going, timeout).await {
+        let hosts: Vec<_> = going.into_iter().map(|node| node.id.host).collect();
+        if let Err(error) = self.cluster.decommission(&hosts, timeout).await {
             notes.push(format!("cannot decommission {}: {error}", hosts.join(", ")));
             // Where it may have been taken the next look tells: a node that runs on is cordoned and drained anew.
             if !retry::may_have_been_taken(error.kind) {
@@ -249,17 +242,52 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
         self.save(notes).map(drop)
     }
 
-    /// Hands cordoned nodes to YARN's graceful decommission.
+    /// Makes cordoned nodes fit for YARN's graceful decommission; returns those that are.
     ///
-    /// First each is given back just what its containers use. A node that is recommissioned gets what it had when it
-    /// was decommissioned; were that the cordon's 1 MB, YARN would kill containers until they fit (measured on 3.3.6:
+    /// Each is given back just what its containers use. A node that is recommissioned gets what it had when it was
+    /// decommissioned; were that the cordon's 1 MB, YARN would kill containers until they fit (measured on 3.3.6:
     /// recommission comes with an over-commit time-out of 0). With what is used, nothing fits and nothing is killed.
-    async fn let_go(&self, going: &[&Node], timeout: Duration) -> Result<(), PortError> {
-        for node in going.iter().filter(|node| node.state != NodeState::Decommissioning) {
-            self.cluster.cordon(&node.id, node.used).await?;
+    /// Unless a container ends in that moment: another may come in its room, and what comes right before a decommission
+    /// is killed. So only nodes on which nothing has changed meanwhile go; the others settle anew.
+    async fn let_go(&mut self, hosts: &[String], notes: &mut Vec<String>) -> Result<Vec<Node>, PortError> {
+        let mut going = self.cluster.nodes().await?;
+        going.retain(|node| hosts.contains(&node.id.host) && self.is_closed_or_drains(node));
+        let is_busy = |node: &Node| node.containers > 0 && node.state != NodeState::Decommissioning;
+        if !going.iter().any(is_busy) {
+            return Ok(going);
         }
-        let hosts: Vec<_> = going.iter().map(|node| node.id.host.clone()).collect();
-        self.cluster.decommission(&hosts, timeout).await
+        let mut ready = Vec::new();
+        let mut hangs = false;
+        for node in going {
+            if !is_busy(&node) {
+                ready.push(node);
+            } else if !hangs {
+                match self.cluster.cordon(&node.id, node.used).await {
+                    Ok(()) => ready.push(node),
+                    Err(error) => {
+                        hangs = retry::may_have_been_taken(error.kind);
+                        notes.push(format!("not decommissioned: cannot give {} what it uses: {error}", node.id));
+                    }
+                }
+            }
+        }
+        let now = self.cluster.nodes().await?;
+        let now: BTreeMap<_, _> = now.iter().map(|node| (&node.id.host, node)).collect();
+        ready.retain(|node| {
+            let same = now
+                .get(&node.id.host)
+                .is_some_and(|now| (now.state, now.used, now.containers) == (node.state, node.used, node.containers));
+            if !same && let Some(drain) = self.state.drains.get_mut(&node.id.host) {
+                drain.phase = DrainPhase::Cordoned { seen_at: None };
+            }
+            same
+        });
+        Ok(ready)
+    }
+
+    fn is_closed_or_drains(&self, node: &Node) -> bool {
+        let drain = self.state.drains.get(&node.id.host);
+        drain.is_some_and(|drain| drain.is_closed(node)) || node.state == NodeState::Decommissioning
     }
 
     /// Takes draining nodes back, and gives them the resources that the cordon took.

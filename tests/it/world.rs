@@ -49,6 +49,8 @@ pub struct Container {
 pub struct Nodemanager {
     pub state: NodeState,
     pub cordoned: bool,
+    /// What the cordon has left it.
+    pub left: Resources,
     pub containers: Vec<Container>,
     pub deadline: Option<DateTime<Utc>>,
 }
@@ -115,6 +117,14 @@ pub struct World {
     pub yarn_fault: Option<ErrorKind>,
     /// Somebody gives all nodes their resources back between the look of a tick and the one before a drain.
     pub meddled_with: bool,
+    /// On this many nodes one container gives way to a larger one right after they were given what they use.
+    pub swaps_when_let_go: u32,
+    /// This cordoned node cannot be given what it uses.
+    pub never_let_go: Option<String>,
+    /// Calls of the admin port go wrong like this.
+    pub admin_fault: Option<ErrorKind>,
+    /// When the admin port was called.
+    pub admin_calls: Vec<DateTime<Utc>>,
     pub stored: State,
     pub generation: u64,
     pub save_faults: VecDeque<ErrorKind>,
@@ -351,7 +361,13 @@ fn with_hosts(intent: Intent) -> Intent {
 
 impl Nodemanager {
     fn new() -> Self {
-        Self { state: NodeState::Running, cordoned: false, containers: Vec::new(), deadline: None }
+        Self {
+            state: NodeState::Running,
+            cordoned: false,
+            left: Resources::default(),
+            containers: Vec::new(),
+            deadline: None,
+        }
     }
 
     fn used(&self) -> u64 {
@@ -359,7 +375,7 @@ impl Nodemanager {
     }
 
     fn total(&self) -> Resources {
-        if self.cordoned { Resources::new(1, 1, 0) } else { FULL }
+        if self.cordoned { Resources::new(self.left.memory_mb.max(1), self.left.vcores.max(1), 0) } else { FULL }
     }
 
     /// As the ResourceManager shows it.

@@ -2,8 +2,8 @@
 
 use yarn_autoscaler::model::{Action, NodeState};
 
-use super::{assert_at_rest, draining, first, policy, run, story};
-use crate::world::World;
+use super::{assert_at_rest, count, draining, first, last, policy, run, story};
+use crate::world::{Shared, World};
 
 #[test]
 fn a_draining_node_whose_state_is_not_understood_for_one_look_is_not_deleted() {
@@ -59,4 +59,62 @@ fn a_worker_that_is_gone_at_the_second_look_too_is_made_anew() {
     let made = first(&world, |action| matches!(action, Action::Create { .. }));
     assert!((102.0..106.0).contains(&made), "made at {made}\n{}", story(&world));
     assert_at_rest(&world, 2, "a worker is gone");
+}
+
+#[test]
+fn a_node_on_which_something_changes_when_it_is_let_go_settles_anew() {
+    let mut world = draining();
+    world.swaps_when_let_go = 1;
+    let world = world.share();
+    assert_eq!(run(&world, &policy(), 3600.0), Some(Ok(())));
+    assert_eq!(world.borrow().swaps_when_let_go, 0, "there was a change\n{}", story(&world));
+    let is_decommission = |action: &Action| matches!(action, Action::Decommission { .. });
+    assert_eq!(count(&world, is_decommission), 2, "{}", story(&world));
+    let (once, again) = (first(&world, is_decommission), last(&world, is_decommission));
+    assert!(once + 3.0 <= again && again < once + 10.0, "at {once} and {again}\n{}", story(&world));
+    assert_at_rest(&world, 2, "a change at the last moment");
+}
+
+#[test]
+fn a_cordoned_node_on_which_more_runs_than_before_settles_anew() {
+    let cordoned = |world: &Shared| first(world, |action| matches!(action, Action::Cordon { .. }));
+    let world = draining().share();
+    assert_eq!(run(&world, &policy(), 3600.0), Some(Ok(())));
+    let at = cordoned(&world);
+    let mut world = draining();
+    world.plan(at + 4.0, |world| {
+        let cordoned = world.nodes.values_mut().filter(|node| node.cordoned);
+        cordoned.for_each(|node| node.containers[0].memory_mb += 256);
+    });
+    let world = world.share();
+    assert_eq!(run(&world, &policy(), 3600.0), Some(Ok(())));
+    let decommissioned = first(&world, |action| matches!(action, Action::Decommission { .. }));
+    assert!(decommissioned >= at + 8.0, "cordoned at {at}, decommissioned at {decommissioned}\n{}", story(&world));
+    assert_at_rest(&world, 2, "more than before");
+}
+
+/// Four workers, each with one small container, of which two would do.
+fn two_draining() -> World {
+    let mut world = World::with_workers(4);
+    world.ask(4, 5000, 700.0);
+    world.plan(1.0, |world| {
+        for node in world.nodes.values_mut() {
+            node.containers.iter_mut().for_each(|container| container.memory_mb = 1024);
+        }
+    });
+    world
+}
+
+#[test]
+fn a_node_that_is_refused_keeps_no_other_from_leaving() {
+    let mut world = two_draining();
+    world.never_let_go = Some("w-3".into());
+    world.plan(300.0, |world| {
+        assert!(world.excluded.contains("w-2") && !world.excluded.contains("w-3"), "{:?}", world.excluded);
+        world.never_let_go = None;
+    });
+    let world = world.share();
+    assert_eq!(run(&world, &policy(), 3600.0), Some(Ok(())));
+    assert!(story(&world).contains("cannot give w-3:8041 what it uses"), "{}", story(&world));
+    assert_at_rest(&world, 2, "one was refused");
 }
