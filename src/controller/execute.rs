@@ -85,6 +85,7 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
         notes: &mut Vec<String>,
     ) -> Result<(), Halt> {
         let now = seen.now;
+        let mut hangs = false;
         for action in &decision.actions {
             match action {
                 Action::Create { group, count } => {
@@ -96,7 +97,8 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
                 }
                 // Together, below.
                 Action::Cordon { .. } => {}
-                Action::Uncordon { node, full } => self.uncordon(node, *full, now, notes).await,
+                Action::Uncordon { .. } if hangs => {}
+                Action::Uncordon { node, full } => hangs = !self.uncordon(node, *full, now, notes).await,
                 Action::Decommission { hosts, timeout } => self.decommission(hosts, *timeout, now, notes).await?,
                 Action::Recommission { hosts } => self.recommission(hosts, now, notes).await?,
                 Action::Release { hosts } => self.release(hosts, notes).await?,
@@ -180,24 +182,31 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
             let leave = shown.map(|shown| shown.cordon_leaves(full)).unwrap_or_default();
             let Err(error) = self.cluster.cordon(&node, leave).await else { continue };
             notes.push(format!("cannot cordon {node}: {error}"));
-            if !retry::may_have_been_taken(error.kind) {
-                match before.get(&node.host) {
-                    Some(drain) => self.state.drains.insert(node.host, drain.clone()),
-                    None => self.state.drains.remove(&node.host),
-                };
+            // A port that hangs would cost a time-out for each: the rest is cordoned at the next tick.
+            if retry::may_have_been_taken(error.kind) {
+                break;
             }
+            match before.get(&node.host) {
+                Some(drain) => self.state.drains.insert(node.host, drain.clone()),
+                None => self.state.drains.remove(&node.host),
+            };
         }
         self.save(notes).map(drop)
     }
 
-    /// Gives a node its resources back. Saved with all else at the end of the tick: done twice, it is the same.
-    async fn uncordon(&mut self, node: &NodeId, full: Resources, now: DateTime<Utc>, notes: &mut Vec<String>) {
+    /// Gives a node its resources back; returns whether it is worth while to try another. Saved with all else at the
+    /// end of the tick: done twice, it is the same.
+    async fn uncordon(&mut self, node: &NodeId, full: Resources, now: DateTime<Utc>, notes: &mut Vec<String>) -> bool {
         match self.cluster.uncordon(node, full).await {
             Ok(()) => {
                 self.state.drains.remove(&node.host);
                 self.state.last_scaling_at = Some(now);
+                true
             }
-            Err(error) => notes.push(format!("cannot uncordon {node}: {error}")),
+            Err(error) => {
+                notes.push(format!("cannot uncordon {node}: {error}"));
+                !retry::may_have_been_taken(error.kind)
+            }
         }
     }
 
@@ -302,12 +311,13 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
             notes.push(format!("cannot recommission {}: {error}", hosts.join(", ")));
             return Ok(());
         }
+        let mut hangs = false;
         for host in hosts {
             // Until it has its resources again it is a cordoned node, and is taken back as such.
             let Some(drain) = self.state.drains.get_mut(host) else { continue };
             drain.phase = DrainPhase::Cordoned { seen_at: None };
             let (node, full) = (drain.node.clone(), drain.full);
-            self.uncordon(&node, full, now, notes).await;
+            hangs = hangs || !self.uncordon(&node, full, now, notes).await;
         }
         self.save(notes).map(drop)
     }

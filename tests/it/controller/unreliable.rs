@@ -1,6 +1,9 @@
 //! What YARN and the provider show late, wrongly or only in part, and what they refuse: nothing is lost by it.
 
-use yarn_autoscaler::model::{Action, NodeState};
+use yarn_autoscaler::{
+    model::{Action, NodeState},
+    ports::ErrorKind,
+};
 
 use super::{assert_at_rest, count, draining, first, last, policy, run, story};
 use crate::world::{Shared, World};
@@ -117,4 +120,20 @@ fn a_node_that_is_refused_keeps_no_other_from_leaving() {
     assert_eq!(run(&world, &policy(), 3600.0), Some(Ok(())));
     assert!(story(&world).contains("cannot give w-3:8041 what it uses"), "{}", story(&world));
     assert_at_rest(&world, 2, "one was refused");
+}
+
+#[test]
+fn an_admin_port_that_hangs_is_waited_for_once_a_tick() {
+    let mut world = World::with_workers(6);
+    world.admin_fault = Some(ErrorKind::Transient);
+    world.plan(300.0, |world| {
+        let mut calls = std::mem::take(&mut world.admin_calls);
+        let all = calls.len();
+        calls.dedup();
+        assert!(all > 10 && calls.len() == all, "{all} calls at {} instants", calls.len());
+        world.admin_fault = None;
+    });
+    let world = world.share();
+    assert_eq!(run(&world, &policy(), 3600.0), Some(Ok(())));
+    assert_at_rest(&world, 2, "the admin port hung");
 }
