@@ -278,11 +278,17 @@ fn may_shrink(view: &View<'_>) -> Result<(), Reason> {
     view.provider_is_free(true)
 }
 
+/// Two poll intervals without a sample are an outage, not a pause …
+const OUTAGE_POLLS: u32 = 2;
+/// … unless they are less than a quarter of the window: a provider that takes long to answer is slow at each look, and
+/// a window that is never full would never shrink.
+const OUTAGE_SHARE: u32 = 4;
+
 /// Nothing is taken away on samples that do not fill the window.
 fn half_knowledge(view: &View<'_>, from: DateTime<Utc>) -> Option<Reason> {
-    // Two poll intervals without a sample are an outage, not a pause.
-    let gap = view.situation.poll_interval * 2;
-    let window = view.now - view.policy.basic().cooldown_period;
+    let cooldown = view.policy.basic().cooldown_period;
+    let gap = (view.situation.poll_interval * OUTAGE_POLLS).max(cooldown / OUTAGE_SHARE);
+    let window = view.now - cooldown;
     let full = from <= window && view.situation.history.covers(from, view.now, gap);
     (!full).then(|| window_not_full(view))
 }
