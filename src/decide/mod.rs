@@ -66,7 +66,7 @@ struct View<'a> {
 impl<'a> View<'a> {
     fn new(policy: &'a Policy, situation: &'a Situation, observation: &'a Observation, capacity: &'a Capacity) -> Self {
         let now = situation.now;
-        let roster = Roster::of(observation, capacity, &situation.state, now, situation.ready_deadline);
+        let roster = Roster::of_policy(policy, situation, observation, capacity);
         let misnamed = leave::misnamed(&roster, &situation.state);
         Self { policy, situation, observation, capacity, roster, misnamed, now }
     }

@@ -7,8 +7,11 @@ use std::{
 
 use chrono::{DateTime, Utc};
 
-use crate::model::{
-    Capacity, GroupName, Instance, InstanceState, Node, NodeState, Observation, Resources, Sample, State,
+use crate::{
+    model::{
+        Capacity, GroupName, Instance, InstanceState, Node, NodeState, Observation, Resources, Sample, Situation, State,
+    },
+    policy::Policy,
 };
 
 /// What a worker is worth just now.
@@ -47,20 +50,45 @@ pub struct Roster<'a> {
 }
 
 impl<'a> Roster<'a> {
-    /// Matches instances and nodes.
+    /// Matches instances and nodes. A worker that boots is late after `ready_deadline`, or later where the provider says
+    /// that its group boots slowly.
     pub fn of(
         observation: &'a Observation,
         capacity: &'a Capacity,
         state: &State,
         now: DateTime<Utc>,
-        late_after: Duration,
+        ready_deadline: Duration,
+    ) -> Self {
+        let late_after = |group| late_after(ready_deadline, boot_time(capacity, group));
+        Self::with_lateness(observation, capacity, state, now, late_after)
+    }
+
+    /// The same, where what the policy says of boot times fills in for a provider that does not say.
+    pub(super) fn of_policy(
+        policy: &Policy,
+        situation: &Situation,
+        observation: &'a Observation,
+        capacity: &'a Capacity,
+    ) -> Self {
+        let said = |group| policy.template(group).and_then(|template| template.boot_time);
+        let late_after =
+            |group| late_after(situation.ready_deadline, boot_time(capacity, group).or_else(|| said(group)));
+        Self::with_lateness(observation, capacity, &situation.state, situation.now, late_after)
+    }
+
+    fn with_lateness(
+        observation: &'a Observation,
+        capacity: &'a Capacity,
+        state: &State,
+        now: DateTime<Utc>,
+        late_after: impl Fn(GroupName) -> Duration,
     ) -> Self {
         let nodes: BTreeMap<&str, &Node> = observation.nodes.iter().map(|node| (node.id.host.as_str(), node)).collect();
         let workers: Vec<_> = capacity
             .instances()
             .map(|(group, instance)| {
                 let node = nodes.get(instance.host.as_str()).copied();
-                let standing = standing(instance, node, state, now, late_after);
+                let standing = standing(instance, node, state, now, late_after(group));
                 Worker { group, instance, node, standing }
             })
             .collect();
@@ -107,6 +135,18 @@ impl<'a> Roster<'a> {
     fn ready_nodes(&self) -> impl Iterator<Item = &'a Node> {
         self.with(Standing::Ready).filter_map(|worker| worker.node)
     }
+}
+
+/// A boot that takes longer than this is no boot time, but a mistake.
+const BOOT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// A worker may take twice as long as it takes on average before it counts as late.
+fn late_after(ready_deadline: Duration, boot_time: Option<Duration>) -> Duration {
+    boot_time.map_or(ready_deadline, |boot_time| ready_deadline.max(boot_time.min(BOOT_MAX) * 2))
+}
+
+fn boot_time(capacity: &Capacity, group: GroupName) -> Option<Duration> {
+    capacity.groups.get(&group)?.template.as_ref()?.boot_time
 }
 
 fn standing(
