@@ -155,7 +155,7 @@ fn add(view: &View<'_>, draft: &mut Draft, estimate: &Estimate, missing: u32, ta
         draft.because(reason);
     }
     if added < missing {
-        draft.because(Reason::ReachedMaximum { wanted: size + missing, max: size + added });
+        draft.because(Reason::ReachedMaximum { wanted: size.saturating_add(missing), max: size + added });
     }
 }
 
