@@ -183,17 +183,17 @@ fn release(view: &View<'_>, draft: &mut Draft) {
     }
 }
 
-/// Leaving hosts whose machine is gone.
+/// Leaving hosts whose machine is gone, and whose names may be freed.
 pub(super) fn unreleased<'a>(view: &View<'a>) -> impl Iterator<Item = &'a String> {
-    view.situation
-        .state
-        .drains
-        .iter()
-        .filter(|(host, drain)| {
-            let may_run = view.node_state(host).is_some_and(|state| !state.is_gone());
-            view.capacity.instance_of_host(host).is_none() && !may_run && !is_being_deleted(view, &drain.instance)
-        })
-        .map(|(host, _)| host)
+    without_machine(view).filter(|(_, drain)| !is_being_deleted(view, &drain.instance)).map(|(host, _)| host)
+}
+
+/// Leaving hosts whose machine is gone, though the operation that deletes it may not have ended yet.
+pub(super) fn without_machine<'a>(view: &View<'a>) -> impl Iterator<Item = (&'a String, &'a Drain)> {
+    view.situation.state.drains.iter().filter(|(host, _)| {
+        let may_run = view.node_state(host).is_some_and(|state| !state.is_gone());
+        view.capacity.instance_of_host(host).is_none() && !may_run
+    })
 }
 
 /// The order that keeps new containers off a node.

@@ -154,7 +154,8 @@ fn add(view: &View<'_>, draft: &mut Draft, estimate: &Estimate, missing: u32, ta
         let reason = Reason::ScaleUp { from, to: from + taken + created, metric, pending, estimated: workers };
         draft.because(reason);
     }
-    if added < missing {
+    // Where orders are held back for another reason, that is the reason.
+    if added < missing && (created + taken > 0 || added == 0) {
         draft.because(Reason::ReachedMaximum { wanted: size.saturating_add(missing), max: size + added });
     }
 }
@@ -169,7 +170,9 @@ fn create(view: &View<'_>, draft: &mut Draft, additions: Sizes) -> u32 {
         return 0;
     }
     // A new machine may get the name of one that is gone: first that name leaves the exclude file.
-    if leave::unreleased(view).next().is_some() {
+    let hosts: Vec<_> = leave::without_machine(view).map(|(host, _)| host.clone()).collect();
+    if !hosts.is_empty() {
+        draft.because(Reason::NameNotFree { hosts });
         return 0;
     }
     let mut created = 0;

@@ -23,6 +23,8 @@ pub enum Reason {
     Steady { workers: u32, metric: MetricType, pending: u64, allocated: u64 },
     /// A group is below its minimum.
     BelowMinimum { group: GroupName, size: u32, min: u32 },
+    /// The names of machines that are gone are still on the exclude file: new ones may get them.
+    NameNotFree { hosts: Vec<String> },
     /// An operation has just ended: the provider's list may not show yet what came of it.
     ListMayLag { until: DateTime<Utc> },
     /// The provider's list shows a group so small for the first time.
@@ -115,6 +117,7 @@ impl Reason {
             Self::Steady { workers: count, metric, pending, allocated } =>
                 format!("{} what is needed: {} pending and {} in use on average", are(*count), amount(*metric, *pending), amount(*metric, *allocated)),
             Self::BelowMinimum { group, size, min } => format!("the {group} group has {}, minInstances asks for {min}", workers(*size)),
+            Self::NameNotFree { hosts } => format!("a new machine may get a name that is on its way off the exclude file: none is made before {} {} forgotten", names(hosts), if hosts.len() == 1 { "is" } else { "are" }),
             Self::ListMayLag { until } => format!("the last operation has just ended and the provider's list may lag behind it: nothing is made for the minimum before {}", until.format("%H:%M:%S")),
             Self::SizeUnconfirmed { group } => format!("the provider's list shows the {group} group so small for the first time: the next look must show it too"),
             Self::AboveMaximum { group, size, max } => format!("the {group} group has {}, maxInstances allows {max}", workers(*size)),
