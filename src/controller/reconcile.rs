@@ -19,7 +19,7 @@ pub fn reconcile(
     timeout: Duration,
 ) -> Vec<String> {
     let mut notes = Vec::new();
-    forget_the_future(state, now);
+    forget_the_future(state, now, timeout);
     if let Some(observation) = observation {
         // Workers that YARN knew before we knew anything have booted, whatever has become of them; one that comes later
         // boots, though YARN may remember another machine by its name.
@@ -39,7 +39,7 @@ pub fn reconcile(
 }
 
 /// Instants that lie ahead of a clock that was set back become now: else a cooldown would last as long as the step.
-fn forget_the_future(state: &mut State, now: DateTime<Utc>) {
+fn forget_the_future(state: &mut State, now: DateTime<Utc>, timeout: Duration) {
     let clamp = |at: &mut DateTime<Utc>| *at = (*at).min(now);
     state.last_scaling_at.iter_mut().for_each(clamp);
     state.last_operation_ended_at.iter_mut().for_each(clamp);
@@ -51,8 +51,14 @@ fn forget_the_future(state: &mut State, now: DateTime<Utc>) {
         record.not_ready_since.iter_mut().for_each(clamp);
     }
     for drain in state.drains.values_mut() {
-        if let DrainPhase::Cordoned { seen_at: Some(seen_at) } = &mut drain.phase {
-            clamp(seen_at);
+        clamp(&mut drain.since);
+        match &mut drain.phase {
+            DrainPhase::Cordoned { seen_at } => seen_at.iter_mut().for_each(clamp),
+            DrainPhase::Decommissioning { since, deadline, .. } => {
+                clamp(since);
+                *deadline = (*deadline).min(now + timeout);
+            }
+            DrainPhase::Decommissioned { since } => clamp(since),
         }
     }
 }

@@ -1,12 +1,15 @@
 //! What YARN and the provider show late, wrongly or only in part, and what they refuse: nothing is lost by it.
 
 use yarn_autoscaler::{
-    model::{Action, NodeState},
+    model::{Action, DrainPhase, NodeState},
     ports::ErrorKind,
 };
 
 use super::{assert_at_rest, count, draining, first, last, policy, run, story};
-use crate::world::{Shared, World};
+use crate::{
+    fixtures::at,
+    world::{Shared, World},
+};
 
 #[test]
 fn a_draining_node_whose_state_is_not_understood_for_one_look_is_not_deleted() {
@@ -136,4 +139,20 @@ fn an_admin_port_that_hangs_is_waited_for_once_a_tick() {
     let world = world.share();
     assert_eq!(run(&world, &policy(), 3600.0), Some(Ok(())));
     assert_at_rest(&world, 2, "the admin port hung");
+}
+
+#[test]
+fn a_drain_of_the_future_ends_after_its_time_out_not_after_the_step_of_the_clock() {
+    let world = draining().share();
+    assert_eq!(run(&world, &policy(), 300.0), Some(Ok(())));
+    {
+        let mut world = world.borrow_mut();
+        let drain = world.stored.drains.values_mut().next().expect("a drain");
+        drain.since = at(86_400.0);
+        drain.phase = DrainPhase::Decommissioning { since: at(86_400.0), deadline: at(87_000.0), containers: 1 };
+    }
+    assert_eq!(run(&world, &policy(), 305.0), Some(Ok(())));
+    let drain = world.borrow().stored.drains.values().next().cloned().expect("a drain");
+    let DrainPhase::Decommissioning { since, deadline, .. } = drain.phase else { panic!("{drain:?}") };
+    assert!(drain.since <= at(305.0) && since <= at(305.0) && deadline <= at(905.0), "{drain:?}");
 }
