@@ -28,6 +28,8 @@ pub(super) fn scale(view: &View<'_>, draft: &mut Draft) {
     let Some(estimate) = estimate(view, &samples, draft) else { return };
     let delta = i64::from(estimate.workers) - i64::from(view.serving());
     match delta {
+        // More in use on average than the workers hold that are left: nothing waits for the rest.
+        1.. if estimate.pending == 0 => steady(view, draft, &estimate, &samples),
         1.. => scale_up(view, draft, &estimate, delta, &samples),
         // With anything pending in the window the estimate counts all room: it can only fall short of the present
         // workers where some of them came within the window. That is no reason to take any away.
