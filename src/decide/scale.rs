@@ -196,7 +196,7 @@ fn take_back(view: &View<'_>, draft: &mut Draft, wanted: u32, of: impl Fn(&Drain
     let mut sizes = view.sizes();
     let mut able: Vec<_> =
         view.situation.state.drains.iter().filter(|(host, drain)| of(drain) && can_serve(view, host, drain)).collect();
-    able.sort_by_key(|(host, _)| view.observation.node(host).map(|node| node.used.memory_mb));
+    able.sort_by_cached_key(|(host, _)| view.observation.node(host).map(|node| node.used.memory_mb));
     let mut decommissioning = Vec::new();
     let mut taken = Vec::new();
     for (host, drain) in able {
