@@ -126,6 +126,12 @@ impl<'a> View<'a> {
         in_the_way.map_or(Ok(()), |operation| Err(Reason::OperationUnderWay { what: operation.intent.to_string() }))
     }
 
+    /// Whether an order that makes workers of this group is under way.
+    fn creates_in(&self, group: GroupName) -> bool {
+        let mut intents = self.situation.state.operations.iter().map(|operation| &operation.intent);
+        intents.any(|intent| matches!(intent, Intent::Create { group: of, .. } if *of == group))
+    }
+
     /// Whether an order to the provider may stand beside those of this decision.
     fn may_order_beside(&self, draft: &Draft) -> bool {
         let ordered =
@@ -145,6 +151,8 @@ struct Draft {
     reasons: Vec<Reason>,
     /// Hosts that are taken back in this decision: they do not leave any further.
     taken_back: BTreeSet<String>,
+    /// Groups below their minimum while orders fail: the load is not served by them.
+    failing: BTreeSet<GroupName>,
 }
 
 impl Draft {

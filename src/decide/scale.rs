@@ -1,6 +1,6 @@
 //! From what the algorithm wants to actions: taken back before made, within bounds, by weight, after the cooldown.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{cmp::Reverse, collections::BTreeSet, time::Duration};
 
 use chrono::{DateTime, Utc};
 
@@ -16,9 +16,17 @@ use crate::model::{Action, Drain, DrainPhase, GroupName, NodeState, Reason, Reso
 
 /// Adds what is to be done about the size of the cluster, and why.
 pub(super) fn scale(view: &View<'_>, draft: &mut Draft) {
-    if enforce_minimum(view, draft) || enforce_maximum(view, draft) {
+    let mut stood_back = Sizes::new();
+    if enforce_minimum(view, draft, &mut stood_back) || enforce_maximum(view, draft) {
         return;
     }
+    follow_load(view, draft);
+    if draft.actions.is_empty() {
+        create(view, draft, stood_back);
+    }
+}
+
+fn follow_load(view: &View<'_>, draft: &mut Draft) {
     // A scaling period starts when the last one has ended; before, and in averages, its samples do not count.
     let window = view.now - view.policy.basic().cooldown_period;
     // So does one after a ResourceManager has taken over: what it said while applications registered was not whole.
@@ -63,27 +71,39 @@ fn steady(view: &View<'_>, draft: &mut Draft, estimate: &Estimate, samples: &[Sa
     });
 }
 
-/// A group below its minimum grows as soon as that is certain: the operator asked for it, whatever the load.
-fn enforce_minimum(view: &View<'_>, draft: &mut Draft) -> bool {
-    let mut below = false;
+/// A group below its minimum grows as soon as that is certain: the operator asked for it, whatever the load. Returns
+/// whether anything is ordered or under way for it; until then nothing else is scaled.
+///
+/// A group that cannot be had must not keep the other one from scaling for ever: while orders fail, minimum and load take
+/// turns. What is due for the minimum and lets the load go first is added to `stood_back`.
+fn enforce_minimum(view: &View<'_>, draft: &mut Draft, stood_back: &mut Sizes) -> bool {
+    let failures = if view.capacity.groups.len() > 1 { view.situation.state.provider_failures } else { 0 };
+    let mut under_way = false;
     for (group, size) in view.sizes() {
         let min = view.policy.group(group).min_instances;
         if size >= min {
             continue;
         }
-        below = true;
         draft.because(Reason::BelowMinimum { group, size, min });
         let taken = take_back(view, draft, min - size, |drain| drain.group == group);
-        if size + taken >= min {
+        let missing = (min - size).saturating_sub(taken);
+        under_way |= taken > 0 || failures == 0 || view.creates_in(group);
+        if missing == 0 {
             continue;
+        }
+        if failures > 0 {
+            draft.failing.insert(group);
         }
         if let Err(reason) = size_is_certain(view, group) {
             draft.because(reason);
+            under_way = true;
+        } else if failures.is_multiple_of(2) {
+            under_way |= create(view, draft, Sizes::from([(group, missing)])) > 0;
         } else {
-            create(view, draft, Sizes::from([(group, min - size - taken)]));
+            stood_back.insert(group, missing);
         }
     }
-    below
+    under_way
 }
 
 /// How long a provider's list may lag behind an operation that it calls done: lists are eventually consistent, by
@@ -147,7 +167,9 @@ fn add(view: &View<'_>, draft: &mut Draft, estimate: &Estimate, missing: u32, ta
     let mut sizes = view.sizes();
     let taken_back = draft.taken_back.iter().filter_map(|host| view.situation.state.drains.get(host));
     taken_back.for_each(|drain| *sizes.entry(drain.group).or_insert(0) += 1);
-    let additions = balance::grow(view.policy, &sizes, missing);
+    let mut open = sizes.clone();
+    open.retain(|group, _| !draft.failing.contains(group));
+    let additions = balance::grow(view.policy, &open, missing);
     let (size, added): (u32, u32) = (sizes.values().sum(), additions.values().sum());
     let created = create(view, draft, additions);
     if created > 0 {
@@ -157,7 +179,7 @@ fn add(view: &View<'_>, draft: &mut Draft, estimate: &Estimate, missing: u32, ta
         draft.because(reason);
     }
     // Where orders are held back for another reason, that is the reason.
-    if added < missing && (created + taken > 0 || added == 0) {
+    if added < missing && (created + taken > 0 || added == 0) && draft.failing.is_empty() {
         draft.because(Reason::ReachedMaximum { wanted: size.saturating_add(missing), max: size + added });
     }
 }
@@ -180,7 +202,7 @@ fn create(view: &View<'_>, draft: &mut Draft, additions: Sizes) -> u32 {
     let mut created = 0;
     // Those that need most come first: where orders may not overlap, the others wait for the next one.
     let mut additions: Vec<_> = additions.into_iter().collect();
-    additions.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    additions.sort_by_key(|(_, count)| Reverse(*count));
     for (group, count) in additions {
         if view.may_order_beside(draft) {
             draft.actions.push(Action::Create { group, count });

@@ -219,6 +219,7 @@ impl Reader {
         let instant = |text: &str| at(seconds(text));
         self.state.last_scaling_at = line.get("scaling", instant);
         self.state.last_operation_ended_at = line.get("operation-ended", instant);
+        self.state.provider_failures = line.get("failures", number).unwrap_or(0);
         self.state.provider_retry_at = line.get("retry", instant);
         self.state.resource_manager = line.get("restart", instant).map(|since| SeenResourceManager {
             started_on_ms: 1,
