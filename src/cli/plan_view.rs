@@ -87,7 +87,7 @@ impl<'a> Plan<'a> {
 
     fn see(&mut self, policy: &Policy, situation: &'a Situation) {
         let (Ok(observation), Ok(capacity)) = (&situation.observation, &situation.capacity) else { return };
-        let roster = Roster::of(observation, capacity, &situation.state, situation.now, situation.ready_deadline);
+        let roster = Roster::of_policy(policy, situation, observation, capacity);
         let running = observation.applications.iter().filter(|application| application.running).count();
         self.hadoop_version = &observation.version;
         self.metrics = observation.metrics;

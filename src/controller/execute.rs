@@ -1,6 +1,6 @@
 //! Carries a decision out: each action once, its intent saved before, its outcome after.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use chrono::{DateTime, Utc};
 
@@ -85,6 +85,7 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
         notes: &mut Vec<String>,
     ) -> Result<(), Halt> {
         let now = seen.now;
+        let mut hangs = false;
         for action in &decision.actions {
             match action {
                 Action::Create { group, count } => {
@@ -96,7 +97,8 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
                 }
                 // Together, below.
                 Action::Cordon { .. } => {}
-                Action::Uncordon { node, full } => self.uncordon(node, *full, now, notes).await,
+                Action::Uncordon { .. } if hangs => {}
+                Action::Uncordon { node, full } => hangs = !self.uncordon(node, *full, now, notes).await,
                 Action::Decommission { hosts, timeout } => self.decommission(hosts, *timeout, now, notes).await?,
                 Action::Recommission { hosts } => self.recommission(hosts, now, notes).await?,
                 Action::Release { hosts } => self.release(hosts, notes).await?,
@@ -180,24 +182,31 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
             let leave = shown.map(|shown| shown.cordon_leaves(full)).unwrap_or_default();
             let Err(error) = self.cluster.cordon(&node, leave).await else { continue };
             notes.push(format!("cannot cordon {node}: {error}"));
-            if !retry::may_have_been_taken(error.kind) {
-                match before.get(&node.host) {
-                    Some(drain) => self.state.drains.insert(node.host, drain.clone()),
-                    None => self.state.drains.remove(&node.host),
-                };
+            // A port that hangs would cost a time-out for each: the rest is cordoned at the next tick.
+            if retry::may_have_been_taken(error.kind) {
+                break;
             }
+            match before.get(&node.host) {
+                Some(drain) => self.state.drains.insert(node.host, drain.clone()),
+                None => self.state.drains.remove(&node.host),
+            };
         }
         self.save(notes).map(drop)
     }
 
-    /// Gives a node its resources back. Saved with all else at the end of the tick: done twice, it is the same.
-    async fn uncordon(&mut self, node: &NodeId, full: Resources, now: DateTime<Utc>, notes: &mut Vec<String>) {
+    /// Gives a node its resources back; returns whether it is worth while to try another. Saved with all else at the
+    /// end of the tick: done twice, it is the same.
+    async fn uncordon(&mut self, node: &NodeId, full: Resources, now: DateTime<Utc>, notes: &mut Vec<String>) -> bool {
         match self.cluster.uncordon(node, full).await {
             Ok(()) => {
                 self.state.drains.remove(&node.host);
                 self.state.last_scaling_at = Some(now);
+                true
             }
-            Err(error) => notes.push(format!("cannot uncordon {node}: {error}")),
+            Err(error) => {
+                notes.push(format!("cannot uncordon {node}: {error}"));
+                !retry::may_have_been_taken(error.kind)
+            }
         }
     }
 
@@ -209,22 +218,14 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
         now: DateTime<Utc>,
         notes: &mut Vec<String>,
     ) -> Result<(), Halt> {
-        let nodes = match self.cluster.nodes().await {
-            Ok(nodes) => nodes,
+        let going = match self.let_go(hosts, notes).await {
+            Ok(going) => going,
             Err(error) => {
                 notes.push(format!("not decommissioned, since the nodes could not be looked at again: {error}"));
                 return Ok(());
             }
         };
         let before = self.state.drains.clone();
-        let going: Vec<&Node> = hosts
-            .iter()
-            .filter_map(|host| nodes.iter().find(|node| node.id.host == *host))
-            .filter(|node| {
-                let drain = self.state.drains.get(&node.id.host);
-                drain.is_some_and(|drain| drain.is_closed(node)) || node.state == NodeState::Decommissioning
-            })
-            .collect();
         for node in &going {
             if let Some(drain) = self.state.drains.get_mut(&node.id.host) {
                 let containers = node.containers;
@@ -239,7 +240,8 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
             self.state.drains = before;
             return Ok(());
         }
-        if let Err(error) = self.let_go(&going, timeout).await {
+        let hosts: Vec<_> = going.into_iter().map(|node| node.id.host).collect();
+        if let Err(error) = self.cluster.decommission(&hosts, timeout).await {
             notes.push(format!("cannot decommission {}: {error}", hosts.join(", ")));
             // Where it may have been taken the next look tells: a node that runs on is cordoned and drained anew.
             if !retry::may_have_been_taken(error.kind) {
@@ -249,17 +251,52 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
         self.save(notes).map(drop)
     }
 
-    /// Hands cordoned nodes to YARN's graceful decommission.
+    /// Makes cordoned nodes fit for YARN's graceful decommission; returns those that are.
     ///
-    /// First each is given back just what its containers use. A node that is recommissioned gets what it had when it
-    /// was decommissioned; were that the cordon's 1 MB, YARN would kill containers until they fit (measured on 3.3.6:
+    /// Each is given back just what its containers use. A node that is recommissioned gets what it had when it was
+    /// decommissioned; were that the cordon's 1 MB, YARN would kill containers until they fit (measured on 3.3.6:
     /// recommission comes with an over-commit time-out of 0). With what is used, nothing fits and nothing is killed.
-    async fn let_go(&self, going: &[&Node], timeout: Duration) -> Result<(), PortError> {
-        for node in going.iter().filter(|node| node.state != NodeState::Decommissioning) {
-            self.cluster.cordon(&node.id, node.used).await?;
+    /// Unless a container ends in that moment: another may come in its room, and what comes right before a decommission
+    /// is killed. So only nodes on which nothing has changed meanwhile go; the others settle anew.
+    async fn let_go(&mut self, hosts: &[String], notes: &mut Vec<String>) -> Result<Vec<Node>, PortError> {
+        let mut going = self.cluster.nodes().await?;
+        going.retain(|node| hosts.contains(&node.id.host) && self.is_closed_or_drains(node));
+        let is_busy = |node: &Node| node.containers > 0 && node.state != NodeState::Decommissioning;
+        if !going.iter().any(is_busy) {
+            return Ok(going);
         }
-        let hosts: Vec<_> = going.iter().map(|node| node.id.host.clone()).collect();
-        self.cluster.decommission(&hosts, timeout).await
+        let mut ready = Vec::new();
+        let mut hangs = false;
+        for node in going {
+            if !is_busy(&node) {
+                ready.push(node);
+            } else if !hangs {
+                match self.cluster.cordon(&node.id, node.used).await {
+                    Ok(()) => ready.push(node),
+                    Err(error) => {
+                        hangs = retry::may_have_been_taken(error.kind);
+                        notes.push(format!("not decommissioned: cannot give {} what it uses: {error}", node.id));
+                    }
+                }
+            }
+        }
+        let now = self.cluster.nodes().await?;
+        let now: BTreeMap<_, _> = now.iter().map(|node| (&node.id.host, node)).collect();
+        ready.retain(|node| {
+            let same = now
+                .get(&node.id.host)
+                .is_some_and(|now| (now.state, now.used, now.containers) == (node.state, node.used, node.containers));
+            if !same && let Some(drain) = self.state.drains.get_mut(&node.id.host) {
+                drain.phase = DrainPhase::Cordoned { seen_at: None };
+            }
+            same
+        });
+        Ok(ready)
+    }
+
+    fn is_closed_or_drains(&self, node: &Node) -> bool {
+        let drain = self.state.drains.get(&node.id.host);
+        drain.is_some_and(|drain| drain.is_closed(node)) || node.state == NodeState::Decommissioning
     }
 
     /// Takes draining nodes back, and gives them the resources that the cordon took.
@@ -274,12 +311,13 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
             notes.push(format!("cannot recommission {}: {error}", hosts.join(", ")));
             return Ok(());
         }
+        let mut hangs = false;
         for host in hosts {
             // Until it has its resources again it is a cordoned node, and is taken back as such.
             let Some(drain) = self.state.drains.get_mut(host) else { continue };
             drain.phase = DrainPhase::Cordoned { seen_at: None };
             let (node, full) = (drain.node.clone(), drain.full);
-            self.uncordon(&node, full, now, notes).await;
+            hangs = hangs || !self.uncordon(&node, full, now, notes).await;
         }
         self.save(notes).map(drop)
     }

@@ -9,13 +9,13 @@ mod retry;
 
 pub use reconcile::reconcile;
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use chrono::{DateTime, Utc};
 
 use crate::{
     decide,
-    model::{Decision, History, Outage, Situation, State},
+    model::{Capacity, Decision, DrainPhase, History, Observation, Outage, Resources, Situation, State},
     policy::Policy,
     ports::{
         Clock, Cluster, ErrorKind, Journal, PolicyChange, PolicySource, PortError, Provider, StateStore, Tick, Wake,
@@ -71,6 +71,8 @@ pub struct Controller<C, P, S, J, R> {
     state: State,
     saved: State,
     history: History,
+    /// What ran on each cordoned node at the last look. Not remembered across a restart: the nodes settle anew.
+    ran: BTreeMap<String, (u32, Resources)>,
 }
 
 impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Controller<C, P, S, J, R> {
@@ -88,7 +90,8 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
             _ => Halt::State(error.text),
         })?;
         let (saved, history) = (state.clone(), History::default());
-        Ok(Self { cluster, provider, store, journal, policies, policy, settings, state, saved, history })
+        let ran = BTreeMap::new();
+        Ok(Self { cluster, provider, store, journal, policies, policy, settings, state, saved, history, ran })
     }
 
     /// Ticks until the clock says stop.
@@ -114,26 +117,49 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
         self.follow_operations(now, &mut notes).await?;
         let capacity = self.provider.describe().await;
         let observation = self.cluster.observe(now).await;
+        if let Ok(observation) = &observation {
+            self.settle_anew(observation);
+        }
         let timeout = self.policy.basic().graceful_decommission_timeout;
         let seen = (observation.as_ref().ok(), capacity.as_ref().ok());
         notes.extend(reconcile(&mut self.state, seen.0, seen.1, now, timeout));
         let situation = self.situation(now, observation.map_err(outage), capacity.map_err(outage));
         let decision = decide::decide(&self.policy, &situation);
         self.execute(&decision, &situation, &mut notes).await?;
+        if let (Ok(_), Ok(capacity)) = (&situation.observation, &situation.capacity) {
+            reconcile::forget_workers(&mut self.state, capacity);
+        }
         self.save(&mut notes)?;
-        let workers = decide::workers(&situation);
+        let workers = decide::workers(&self.policy, &situation);
         let (policy, decision_of, notes) = (&self.policy, &decision, &notes[..]);
         self.journal.tick(&Tick { situation: &situation, policy, workers, decision: decision_of, notes });
         self.history = situation.history;
         Ok(decision)
     }
 
+    /// A cordoned node on which more runs than at the last look was given something meanwhile, in the room of what has
+    /// ended: it has not settled.
+    fn settle_anew(&mut self, observation: &Observation) {
+        let mut runs = BTreeMap::new();
+        for (host, drain) in &mut self.state.drains {
+            let (Some(node), DrainPhase::Cordoned { seen_at }) = (observation.node(host), &mut drain.phase) else {
+                continue;
+            };
+            let ran = self.ran.get(host);
+            if !ran.is_some_and(|(containers, used)| node.containers <= *containers && node.used.fits(*used)) {
+                *seen_at = None;
+            }
+            runs.insert(host.clone(), (node.containers, node.used));
+        }
+        self.ran = runs;
+    }
+
     /// All that the decision may depend on; the history moves into it, and back after the tick.
     fn situation(
         &mut self,
         now: DateTime<Utc>,
-        observation: Result<crate::model::Observation, Outage>,
-        capacity: Result<crate::model::Capacity, Outage>,
+        observation: Result<Observation, Outage>,
+        capacity: Result<Capacity, Outage>,
     ) -> Situation {
         let Settings { poll_interval, restart_hold, ready_deadline } = self.settings;
         let (history, state) = (std::mem::take(&mut self.history), self.state.clone());

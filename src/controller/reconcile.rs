@@ -21,7 +21,7 @@ pub fn reconcile(
     timeout: Duration,
 ) -> Vec<String> {
     let mut notes = Vec::new();
-    forget_the_future(state, now);
+    forget_the_future(state, now, timeout);
     if let Some(observation) = observation {
         // Workers that YARN knew before we knew anything have booted, whatever has become of them; one that comes later
         // boots, though YARN may remember another machine by its name.
@@ -42,7 +42,7 @@ pub fn reconcile(
 }
 
 /// Instants that lie ahead of a clock that was set back become now: else a cooldown would last as long as the step.
-fn forget_the_future(state: &mut State, now: DateTime<Utc>) {
+fn forget_the_future(state: &mut State, now: DateTime<Utc>, timeout: Duration) {
     let clamp = |at: &mut DateTime<Utc>| *at = (*at).min(now);
     state.last_scaling_at.iter_mut().for_each(clamp);
     state.last_operation_ended_at.iter_mut().for_each(clamp);
@@ -54,8 +54,14 @@ fn forget_the_future(state: &mut State, now: DateTime<Utc>) {
         record.not_ready_since.iter_mut().for_each(clamp);
     }
     for drain in state.drains.values_mut() {
-        if let DrainPhase::Cordoned { seen_at: Some(seen_at) } = &mut drain.phase {
-            clamp(seen_at);
+        clamp(&mut drain.since);
+        match &mut drain.phase {
+            DrainPhase::Cordoned { seen_at } => seen_at.iter_mut().for_each(clamp),
+            DrainPhase::Decommissioning { since, deadline, .. } => {
+                clamp(since);
+                *deadline = (*deadline).min(now + timeout);
+            }
+            DrainPhase::Decommissioned { since } => clamp(since),
         }
     }
 }
@@ -103,7 +109,7 @@ fn follow_drain(
             Some(format!("{host} was let go by YARN and is back: somebody took it off the exclude file"))
         }
         (DrainPhase::Decommissioned { .. }, _) => None,
-        (before, Some(state)) if !state.is_active() => {
+        (before, Some(state)) if state.is_gone() => {
             drain.phase = DrainPhase::Decommissioned { since: now };
             lost_containers(host, before, state, now)
         }
@@ -152,6 +158,13 @@ fn lost_containers(host: &str, before: DrainPhase, state: NodeState, now: DateTi
     })
 }
 
+/// Forgets workers that the provider does not show any more. After the decision, not before: it waits for a second
+/// look where a worker that the last one showed is not there.
+pub(super) fn forget_workers(state: &mut State, capacity: &Capacity) {
+    let hosts: BTreeSet<_> = capacity.instances().map(|(_, instance)| instance.host.as_str()).collect();
+    state.workers.retain(|host, _| hosts.contains(host.as_str()));
+}
+
 /// Remembers since when each worker is there, ready, or not.
 fn note_workers(
     state: &mut State,
@@ -162,8 +175,6 @@ fn note_workers(
 ) {
     // By host, once: looked up one by one, a thousand nodes cost a million comparisons a tick.
     let nodes: BTreeMap<_, _> = observation.nodes.iter().map(|node| (node.id.host.as_str(), node)).collect();
-    let hosts: BTreeSet<_> = capacity.instances().map(|(_, instance)| instance.host.as_str()).collect();
-    state.workers.retain(|host, _| hosts.contains(host.as_str()));
     for (_, instance) in capacity.instances() {
         let node = nodes.get(instance.host.as_str());
         let ready = node.is_some_and(|node| node.state == NodeState::Running);

@@ -44,18 +44,21 @@ pub fn estimate(basic: &BasicAlgorithm, samples: &[Sample], per_worker: PerWorke
 }
 
 fn estimate_one(metric: MetricType, samples: &[Sample], per_worker: PerWorker) -> Option<Estimate> {
-    let count = u64::try_from(samples.len()).ok().filter(|count| *count > 0)?;
-    let sum = |of: fn(&Sample) -> Resources| samples.iter().map(|sample| amount(metric, of(sample))).sum::<u64>();
+    let count = u128::try_from(samples.len()).ok().filter(|count| *count > 0)?;
+    let sum = |of: fn(&Sample) -> Resources| {
+        samples.iter().map(|sample| u128::from(amount(metric, of(sample)))).sum::<u128>()
+    };
+    let mean = |sum: u128| u64::try_from(sum.div_ceil(count)).unwrap_or(u64::MAX);
     let (pending, allocated) = (sum(|s| s.pending), sum(|s| s.allocated));
     let needed = if pending > 0 { pending + sum(|s| s.capacity) } else { allocated };
     // ceil(needed / count / (capacity / workers)) in whole numbers: no rounding error can add a worker.
-    let share = u128::from(count) * u128::from(amount(metric, per_worker.capacity));
+    let share = count * u128::from(amount(metric, per_worker.capacity));
     if share == 0 {
         return None;
     }
-    let workers = (u128::from(needed) * u128::from(per_worker.workers)).div_ceil(share);
+    let workers = needed.saturating_mul(u128::from(per_worker.workers)).div_ceil(share);
     let workers = u32::try_from(workers).unwrap_or(u32::MAX);
-    Some(Estimate { metric, pending: pending.div_ceil(count), allocated: allocated.div_ceil(count), workers })
+    Some(Estimate { metric, pending: mean(pending), allocated: mean(allocated), workers })
 }
 
 /// How many workers to add (above zero) or to take away (below zero), or why none.

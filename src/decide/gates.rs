@@ -51,6 +51,11 @@ pub(super) fn remark(view: &View<'_>, draft: &mut Draft) {
         let hosts = view.roster.foreign.iter().map(|node| node.id.host.clone()).collect();
         draft.because(Reason::ForeignNodes { hosts });
     }
+    if !view.misnamed.is_empty() {
+        let hosts = view.misnamed.iter().copied().map(str::to_owned).collect();
+        let nodes = u32::try_from(view.roster.foreign.len()).unwrap_or(u32::MAX);
+        draft.because(Reason::NamesDiffer { hosts, nodes });
+    }
     for group in GroupName::ALL {
         if view.policy.group(group).max_instances > 0 && !view.capacity.groups.contains_key(&group) {
             draft.because(Reason::NoSuchGroup { group });

@@ -1,13 +1,15 @@
 //! How workers leave: cordoned, then decommissioned, then deleted, then forgotten. Each tick moves each of them on by
 //! one step at most.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use super::{
     Draft, View, gates,
-    roster::{Standing, Worker},
+    roster::{Roster, Standing, Worker},
 };
-use crate::model::{Action, Drain, DrainPhase, GroupName, InstanceState, Intent, Node, NodeState, Reason};
+use crate::model::{
+    Action, Drain, DrainPhase, GroupName, InstanceState, Intent, Node, NodeState, Reason, Resources, State,
+};
 
 /// How long nothing new may have come to a node before it is decommissioned: a container that was given to it in the
 /// moment before is killed (YARN-11421; measured on three Hadoop lines, never after 3 s).
@@ -29,12 +31,16 @@ pub(super) fn advance(view: &View<'_>, draft: &mut Draft) {
 fn settle(view: &View<'_>, draft: &mut Draft) {
     let restarted = gates::restarted(view).is_some();
     for (host, drain) in drains(view, draft) {
-        let Some(node) = view.observation.node(host).filter(|node| node.state == NodeState::Running) else { continue };
+        let Some(node) = view.observation.node(host) else { continue };
         let undone = match drain.phase {
+            // A decommission that was undone leaves an unhealthy node as it leaves a running one: in service.
+            DrainPhase::Decommissioning { since, .. } => {
+                matches!(node.state, NodeState::Running | NodeState::Unhealthy) && since < view.observation.at
+            }
+            _ if node.state != NodeState::Running => false,
             // While containers are made known to another ResourceManager, a node that has them may look idle.
             DrainPhase::Cordoned { .. } if restarted && node.total.memory_mb < drain.full.memory_mb => false,
             DrainPhase::Cordoned { .. } => !drain.is_closed(node),
-            DrainPhase::Decommissioning { since, .. } => since < view.observation.at,
             DrainPhase::Decommissioned { .. } => false,
         };
         if undone {
@@ -94,7 +100,26 @@ fn replace(view: &View<'_>, draft: &mut Draft) {
     }
 }
 
+/// Late workers of groups none of whose workers was ever ready, where YARN has at least as many nodes of no group: most
+/// likely they are these workers under other names, with work on them. They are never given up.
+pub(super) fn misnamed<'a>(roster: &Roster<'a>, state: &State) -> BTreeSet<&'a str> {
+    if roster.foreign.is_empty() {
+        return BTreeSet::new();
+    }
+    let was_ready = |host| state.workers.get(host).is_some_and(|record| record.ready_at.is_some());
+    let proven = roster.workers.iter().filter(|worker| was_ready(&worker.instance.host));
+    let proven: BTreeSet<_> = proven.map(|worker| worker.group).collect();
+    let late = roster.with(Standing::NotReady).filter(|worker| {
+        worker.node.is_none() && worker.instance.state != InstanceState::Failed && !proven.contains(&worker.group)
+    });
+    let late: BTreeSet<_> = late.map(|worker| worker.instance.host.as_str()).collect();
+    if late.len() <= roster.foreign.len() { late } else { BTreeSet::new() }
+}
+
 fn is_overdue(view: &View<'_>, worker: &Worker<'_>) -> bool {
+    if view.misnamed.contains(worker.instance.host.as_str()) {
+        return false;
+    }
     let Some(record) = view.situation.state.workers.get(&worker.instance.host) else { return false };
     let ours_to_replace = match worker.node.map(|node| node.state) {
         // Somebody else cordoned or drains it: theirs to decide. A state that we do not know tells nothing.
@@ -120,7 +145,7 @@ fn delete(view: &View<'_>, group: GroupName, draft: &mut Draft) {
         let drain = view.situation.state.drains.get(host);
         drain.is_some_and(|drain| matches!(drain.phase, DrainPhase::Decommissioned { .. }))
     };
-    let has_no_node = |worker: &Worker<'_>| worker.node.is_none_or(|node| !node.state.is_active());
+    let has_no_node = |worker: &Worker<'_>| worker.node.is_none_or(|node| node.state.is_gone());
     let may_replace = gates::hold(view).is_none() && view.capacity.capabilities.deletes_named;
     let gone = view.roster.workers.iter().filter(|worker| {
         // A leaving worker that YARN does not know any more cannot leave by itself.
@@ -158,21 +183,21 @@ fn release(view: &View<'_>, draft: &mut Draft) {
     }
 }
 
-/// Leaving hosts whose machine is gone.
+/// Leaving hosts whose machine is gone, and whose names may be freed.
 pub(super) fn unreleased<'a>(view: &View<'a>) -> impl Iterator<Item = &'a String> {
-    view.situation
-        .state
-        .drains
-        .iter()
-        .filter(|(host, drain)| {
-            let may_run = view.node_state(host).is_some_and(NodeState::is_active);
-            view.capacity.instance_of_host(host).is_none() && !may_run && !is_being_deleted(view, &drain.instance)
-        })
-        .map(|(host, _)| host)
+    without_machine(view).filter(|(_, drain)| !is_being_deleted(view, &drain.instance)).map(|(host, _)| host)
+}
+
+/// Leaving hosts whose machine is gone, though the operation that deletes it may not have ended yet.
+pub(super) fn without_machine<'a>(view: &View<'a>) -> impl Iterator<Item = (&'a String, &'a Drain)> {
+    view.situation.state.drains.iter().filter(|(host, _)| {
+        let may_run = view.node_state(host).is_some_and(|state| !state.is_gone());
+        view.capacity.instance_of_host(host).is_none() && !may_run
+    })
 }
 
 /// The order that keeps new containers off a node.
-pub(super) fn cordon(node: &Node, group: GroupName, instance: &str, full: crate::model::Resources) -> Action {
+pub(super) fn cordon(node: &Node, group: GroupName, instance: &str, full: Resources) -> Action {
     Action::Cordon { node: node.id.clone(), group, instance: instance.to_owned(), full }
 }
 

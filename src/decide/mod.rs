@@ -17,7 +17,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::{DateTime, Utc};
 
 use crate::{
-    model::{Action, Capacity, Decision, GroupName, NodeState, Observation, Reason, Sample, Situation, Workers},
+    model::{
+        Action, Capacity, Decision, GroupName, Intent, NodeState, Observation, Reason, Sample, Situation, Workers,
+    },
     policy::Policy,
 };
 use roster::{Roster, Standing};
@@ -52,10 +54,9 @@ pub fn sample(situation: &Situation) -> Option<Sample> {
 }
 
 /// How many workers there are, by what they are worth; `None` where YARN or the provider did not answer.
-pub fn workers(situation: &Situation) -> Option<Workers> {
+pub fn workers(policy: &Policy, situation: &Situation) -> Option<Workers> {
     let (Ok(observation), Ok(capacity)) = (&situation.observation, &situation.capacity) else { return None };
-    let roster = Roster::of(observation, capacity, &situation.state, situation.now, situation.ready_deadline);
-    Some(roster.counted())
+    Some(Roster::of_policy(policy, situation, observation, capacity).counted())
 }
 
 /// What the decision looks at, with the roster worked out once.
@@ -65,14 +66,17 @@ struct View<'a> {
     observation: &'a Observation,
     capacity: &'a Capacity,
     roster: Roster<'a>,
+    /// Hosts of workers that YARN may know under other names: see [`leave::misnamed`].
+    misnamed: BTreeSet<&'a str>,
     now: DateTime<Utc>,
 }
 
 impl<'a> View<'a> {
     fn new(policy: &'a Policy, situation: &'a Situation, observation: &'a Observation, capacity: &'a Capacity) -> Self {
         let now = situation.now;
-        let roster = Roster::of(observation, capacity, &situation.state, now, situation.ready_deadline);
-        Self { policy, situation, observation, capacity, roster, now }
+        let roster = Roster::of_policy(policy, situation, observation, capacity);
+        let misnamed = leave::misnamed(&roster, &situation.state);
+        Self { policy, situation, observation, capacity, roster, misnamed, now }
     }
 
     /// Sizes of the groups that exist, without the workers that leave.
@@ -124,10 +128,16 @@ impl<'a> View<'a> {
         }
         let overlaps = self.capacity.capabilities.overlaps;
         let in_the_way = state.operations.iter().find(|operation| match operation.intent {
-            crate::model::Intent::Create { .. } => !(overlaps && to_delete),
-            crate::model::Intent::Delete { .. } => !overlaps,
+            Intent::Create { .. } => !(overlaps && to_delete),
+            Intent::Delete { .. } => !overlaps,
         });
         in_the_way.map_or(Ok(()), |operation| Err(Reason::OperationUnderWay { what: operation.intent.to_string() }))
+    }
+
+    /// Whether an order that makes workers of this group is under way.
+    fn creates_in(&self, group: GroupName) -> bool {
+        let mut intents = self.situation.state.operations.iter().map(|operation| &operation.intent);
+        intents.any(|intent| matches!(intent, Intent::Create { group: of, .. } if *of == group))
     }
 
     /// Whether an order to the provider may stand beside those of this decision.
@@ -149,6 +159,8 @@ struct Draft {
     reasons: Vec<Reason>,
     /// Hosts that are taken back in this decision: they do not leave any further.
     taken_back: BTreeSet<String>,
+    /// Groups below their minimum while orders fail: the load is not served by them.
+    failing: BTreeSet<GroupName>,
 }
 
 impl Draft {

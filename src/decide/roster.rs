@@ -1,9 +1,18 @@
 //! Who is who: each machine of the provider matched with its NodeManager, by host.
 
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
 use chrono::{DateTime, Utc};
 
-use crate::model::{
-    Capacity, GroupName, Instance, InstanceState, Node, NodeState, Observation, Resources, Sample, State, Workers,
+use crate::{
+    model::{
+        Capacity, GroupName, Instance, InstanceState, Node, NodeState, Observation, Resources, Sample, Situation,
+        State, Workers,
+    },
+    policy::Policy,
 };
 
 /// What a worker is worth just now.
@@ -42,26 +51,49 @@ pub struct Roster<'a> {
 }
 
 impl<'a> Roster<'a> {
-    /// Matches instances and nodes.
+    /// Matches instances and nodes. A worker that boots is late after `ready_deadline`, or later where the provider says
+    /// that its group boots slowly.
     pub fn of(
         observation: &'a Observation,
         capacity: &'a Capacity,
         state: &State,
         now: DateTime<Utc>,
-        late_after: std::time::Duration,
+        ready_deadline: Duration,
     ) -> Self {
-        let nodes: std::collections::BTreeMap<&str, &Node> =
-            observation.nodes.iter().map(|node| (node.id.host.as_str(), node)).collect();
+        let late_after = |group| late_after(ready_deadline, boot_time(capacity, group));
+        Self::with_lateness(observation, capacity, state, now, late_after)
+    }
+
+    /// The same, where what the policy says of boot times fills in for a provider that does not say.
+    pub fn of_policy(
+        policy: &Policy,
+        situation: &Situation,
+        observation: &'a Observation,
+        capacity: &'a Capacity,
+    ) -> Self {
+        let said = |group| policy.template(group).and_then(|template| template.boot_time);
+        let late_after =
+            |group| late_after(situation.ready_deadline, boot_time(capacity, group).or_else(|| said(group)));
+        Self::with_lateness(observation, capacity, &situation.state, situation.now, late_after)
+    }
+
+    fn with_lateness(
+        observation: &'a Observation,
+        capacity: &'a Capacity,
+        state: &State,
+        now: DateTime<Utc>,
+        late_after: impl Fn(GroupName) -> Duration,
+    ) -> Self {
+        let nodes: BTreeMap<&str, &Node> = observation.nodes.iter().map(|node| (node.id.host.as_str(), node)).collect();
         let workers: Vec<_> = capacity
             .instances()
             .map(|(group, instance)| {
                 let node = nodes.get(instance.host.as_str()).copied();
-                let standing = standing(instance, node, state, now, late_after);
+                let standing = standing(instance, node, state, now, late_after(group));
                 Worker { group, instance, node, standing }
             })
             .collect();
-        let hosts: std::collections::BTreeSet<&str> =
-            workers.iter().map(|worker| worker.instance.host.as_str()).collect();
+        let hosts: BTreeSet<&str> = workers.iter().map(|worker| worker.instance.host.as_str()).collect();
         let foreign = observation
             .nodes
             .iter()
@@ -115,12 +147,24 @@ impl<'a> Roster<'a> {
     }
 }
 
+/// A boot that takes longer than this is no boot time, but a mistake.
+const BOOT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// A worker may take twice as long as it takes on average before it counts as late.
+fn late_after(ready_deadline: Duration, boot_time: Option<Duration>) -> Duration {
+    boot_time.map_or(ready_deadline, |boot_time| ready_deadline.max(boot_time.min(BOOT_MAX) * 2))
+}
+
+fn boot_time(capacity: &Capacity, group: GroupName) -> Option<Duration> {
+    capacity.groups.get(&group)?.template.as_ref()?.boot_time
+}
+
 fn standing(
     instance: &Instance,
     node: Option<&Node>,
     state: &State,
     now: DateTime<Utc>,
-    late_after: std::time::Duration,
+    late_after: Duration,
 ) -> Standing {
     if instance.state == InstanceState::Stopping || state.drains.contains_key(&instance.host) {
         return Standing::Leaving;
@@ -139,7 +183,7 @@ fn standing(
 
 /// A machine that YARN has never had running boots, until it is late. (YARN may still list the host as lost or
 /// decommissioned: from the machine that had the name before.)
-fn is_booting(instance: &Instance, state: &State, now: DateTime<Utc>, late_after: std::time::Duration) -> bool {
+fn is_booting(instance: &Instance, state: &State, now: DateTime<Utc>, late_after: Duration) -> bool {
     match state.workers.get(&instance.host) {
         Some(record) => record.ready_at.is_none() && now < record.first_seen_at + late_after,
         None => true,

@@ -1,5 +1,7 @@
 //! From what the algorithm wants to actions: taken back before made, within bounds, by weight, after the cooldown.
 
+use std::{cmp::Reverse, collections::BTreeSet, time::Duration};
+
 use chrono::{DateTime, Utc};
 
 use super::{
@@ -14,9 +16,17 @@ use crate::model::{Action, Drain, DrainPhase, GroupName, NodeState, Reason, Reso
 
 /// Adds what is to be done about the size of the cluster, and why.
 pub(super) fn scale(view: &View<'_>, draft: &mut Draft) {
-    if enforce_minimum(view, draft) || enforce_maximum(view, draft) {
+    let mut stood_back = Sizes::new();
+    if enforce_minimum(view, draft, &mut stood_back) || enforce_maximum(view, draft) {
         return;
     }
+    follow_load(view, draft);
+    if draft.actions.is_empty() {
+        create(view, draft, stood_back);
+    }
+}
+
+fn follow_load(view: &View<'_>, draft: &mut Draft) {
     // A scaling period starts when the last one has ended; before, and in averages, its samples do not count.
     let window = view.now - view.policy.basic().cooldown_period;
     // So does one after a ResourceManager has taken over: what it said while applications registered was not whole.
@@ -26,6 +36,8 @@ pub(super) fn scale(view: &View<'_>, draft: &mut Draft) {
     let Some(estimate) = estimate(view, &samples, draft) else { return };
     let delta = i64::from(estimate.workers) - i64::from(view.serving());
     match delta {
+        // More in use on average than the workers hold that are left: nothing waits for the rest.
+        1.. if estimate.pending == 0 => steady(view, draft, &estimate, &samples),
         1.. => scale_up(view, draft, &estimate, delta, &samples),
         // With anything pending in the window the estimate counts all room: it can only fall short of the present
         // workers where some of them came within the window. That is no reason to take any away.
@@ -59,22 +71,55 @@ fn steady(view: &View<'_>, draft: &mut Draft, estimate: &Estimate, samples: &[Sa
     });
 }
 
-/// A group below its minimum grows at once: the operator asked for it, whatever the load.
-fn enforce_minimum(view: &View<'_>, draft: &mut Draft) -> bool {
-    let mut below = false;
+/// A group below its minimum grows as soon as that is certain: the operator asked for it, whatever the load. Returns
+/// whether anything is ordered or under way for it; until then nothing else is scaled.
+///
+/// A group that cannot be had must not keep the other one from scaling for ever: while orders fail, minimum and load take
+/// turns. What is due for the minimum and lets the load go first is added to `stood_back`.
+fn enforce_minimum(view: &View<'_>, draft: &mut Draft, stood_back: &mut Sizes) -> bool {
+    let failures = if view.capacity.groups.len() > 1 { view.situation.state.provider_failures } else { 0 };
+    let mut under_way = false;
     for (group, size) in view.sizes() {
         let min = view.policy.group(group).min_instances;
         if size >= min {
             continue;
         }
-        below = true;
         draft.because(Reason::BelowMinimum { group, size, min });
         let taken = take_back(view, draft, min - size, |drain| drain.group == group);
-        if size + taken < min {
-            create(view, draft, Sizes::from([(group, min - size - taken)]));
+        let missing = (min - size).saturating_sub(taken);
+        under_way |= taken > 0 || failures == 0 || view.creates_in(group);
+        if missing == 0 {
+            continue;
+        }
+        if failures > 0 {
+            draft.failing.insert(group);
+        }
+        if let Err(reason) = size_is_certain(view, group) {
+            draft.because(reason);
+            under_way = true;
+        } else if failures.is_multiple_of(2) {
+            under_way |= create(view, draft, Sizes::from([(group, missing)])) > 0;
+        } else {
+            stood_back.insert(group, missing);
         }
     }
-    below
+    under_way
+}
+
+/// How long a provider's list may lag behind an operation that it calls done: lists are eventually consistent, by
+/// seconds. The minimum waits for no cooldown, and would be ordered anew at each look until the list shows what came.
+const LIST_LAG: Duration = Duration::from_secs(60);
+
+/// Whether the provider's list can be trusted to show all workers of a group, or why not yet.
+fn size_is_certain(view: &View<'_>, group: GroupName) -> Result<(), Reason> {
+    let state = &view.situation.state;
+    if let Some(until) = state.last_operation_ended_at.map(|ended| ended + LIST_LAG).filter(|until| view.now < *until) {
+        return Err(Reason::ListMayLag { until });
+    }
+    // One list that is short by mistake orders nothing. Workers that the last look showed are remembered at this one.
+    let hosts: BTreeSet<_> = view.capacity.instances().map(|(_, instance)| instance.host.as_str()).collect();
+    let as_before = state.workers.keys().all(|host| hosts.contains(host.as_str()));
+    if as_before && view.situation.history.is_confirmed() { Ok(()) } else { Err(Reason::SizeUnconfirmed { group }) }
 }
 
 /// A group above its maximum shrinks by graceful decommission, after the cooldown. Of those that serve the minimum
@@ -122,7 +167,9 @@ fn add(view: &View<'_>, draft: &mut Draft, estimate: &Estimate, missing: u32, ta
     let mut sizes = view.sizes();
     let taken_back = draft.taken_back.iter().filter_map(|host| view.situation.state.drains.get(host));
     taken_back.for_each(|drain| *sizes.entry(drain.group).or_insert(0) += 1);
-    let additions = balance::grow(view.policy, &sizes, missing);
+    let mut open = sizes.clone();
+    open.retain(|group, _| !draft.failing.contains(group));
+    let additions = balance::grow(view.policy, &open, missing);
     let (size, added): (u32, u32) = (sizes.values().sum(), additions.values().sum());
     let created = create(view, draft, additions);
     if created > 0 {
@@ -131,8 +178,9 @@ fn add(view: &View<'_>, draft: &mut Draft, estimate: &Estimate, missing: u32, ta
         let reason = Reason::ScaleUp { from, to: from + taken + created, metric, pending, estimated: workers };
         draft.because(reason);
     }
-    if added < missing {
-        draft.because(Reason::ReachedMaximum { wanted: size + missing, max: size + added });
+    // Where orders are held back for another reason, that is the reason.
+    if added < missing && (created + taken > 0 || added == 0) && draft.failing.is_empty() {
+        draft.because(Reason::ReachedMaximum { wanted: size.saturating_add(missing), max: size + added });
     }
 }
 
@@ -146,13 +194,15 @@ fn create(view: &View<'_>, draft: &mut Draft, additions: Sizes) -> u32 {
         return 0;
     }
     // A new machine may get the name of one that is gone: first that name leaves the exclude file.
-    if leave::unreleased(view).next().is_some() {
+    let hosts: Vec<_> = leave::without_machine(view).map(|(host, _)| host.clone()).collect();
+    if !hosts.is_empty() {
+        draft.because(Reason::NameNotFree { hosts });
         return 0;
     }
     let mut created = 0;
     // Those that need most come first: where orders may not overlap, the others wait for the next one.
     let mut additions: Vec<_> = additions.into_iter().collect();
-    additions.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    additions.sort_by_key(|(_, count)| Reverse(*count));
     for (group, count) in additions {
         if view.may_order_beside(draft) {
             draft.actions.push(Action::Create { group, count });
@@ -168,7 +218,7 @@ fn take_back(view: &View<'_>, draft: &mut Draft, wanted: u32, of: impl Fn(&Drain
     let mut sizes = view.sizes();
     let mut able: Vec<_> =
         view.situation.state.drains.iter().filter(|(host, drain)| of(drain) && can_serve(view, host, drain)).collect();
-    able.sort_by_key(|(host, _)| view.observation.node(host).map(|node| node.used.memory_mb));
+    able.sort_by_cached_key(|(host, _)| view.observation.node(host).map(|node| node.used.memory_mb));
     let mut decommissioning = Vec::new();
     let mut taken = Vec::new();
     for (host, drain) in able {
@@ -255,11 +305,17 @@ fn may_shrink(view: &View<'_>) -> Result<(), Reason> {
     view.provider_is_free(true)
 }
 
+/// Two poll intervals without a sample are an outage, not a pause …
+const OUTAGE_POLLS: u32 = 2;
+/// … unless they are less than a quarter of the window: a provider that takes long to answer is slow at each look, and
+/// a window that is never full would never shrink.
+const OUTAGE_SHARE: u32 = 4;
+
 /// Nothing is taken away on samples that do not fill the window.
 fn half_knowledge(view: &View<'_>, from: DateTime<Utc>) -> Option<Reason> {
-    // Two poll intervals without a sample are an outage, not a pause.
-    let gap = view.situation.poll_interval * 2;
-    let window = view.now - view.policy.basic().cooldown_period;
+    let cooldown = view.policy.basic().cooldown_period;
+    let gap = (view.situation.poll_interval * OUTAGE_POLLS).max(cooldown / OUTAGE_SHARE);
+    let window = view.now - cooldown;
     let full = from <= window && view.situation.history.covers(from, view.now, gap);
     (!full).then(|| window_not_full(view))
 }

@@ -58,6 +58,11 @@ impl History {
         self.samples.back()
     }
 
+    /// Whether there was a look before the newest one that can confirm what it shows.
+    pub fn is_confirmed(&self) -> bool {
+        self.samples.len().checked_sub(1).and_then(|newest| self.confirmed(newest)).is_some()
+    }
+
     /// Samples at or after `from`, oldest first, their pending confirmed: the least of what was seen in this sample
     /// and in those back to the nearest one at least `CONFIRM_AFTER` older. Pending that only one look has shown
     /// is not yet demand; a sample with nothing before it to confirm it tells nothing, and is left out.

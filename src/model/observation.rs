@@ -144,6 +144,15 @@ impl NodeState {
             Self::Decommissioned | Self::Lost | Self::Rebooted | Self::Shutdown | Self::Unknown => false,
         }
     }
+
+    /// Whether the ResourceManager has given the node up: nothing that YARN would wait for runs there. A word that we
+    /// do not know says neither that nor that the node is active.
+    pub fn is_gone(self) -> bool {
+        match self {
+            Self::Decommissioned | Self::Lost | Self::Rebooted | Self::Shutdown => true,
+            Self::New | Self::Running | Self::Unhealthy | Self::Decommissioning | Self::Unknown => false,
+        }
+    }
 }
 
 /// An application that is accepted or running.

@@ -23,6 +23,12 @@ pub enum Reason {
     Steady { workers: u32, metric: MetricType, pending: u64, allocated: u64 },
     /// A group is below its minimum.
     BelowMinimum { group: GroupName, size: u32, min: u32 },
+    /// The names of machines that are gone are still on the exclude file: new ones may get them.
+    NameNotFree { hosts: Vec<String> },
+    /// An operation has just ended: the provider's list may not show yet what came of it.
+    ListMayLag { until: DateTime<Utc> },
+    /// The provider's list shows a group so small for the first time.
+    SizeUnconfirmed { group: GroupName },
     /// A group is above its maximum.
     AboveMaximum { group: GroupName, size: u32, max: u32 },
     /// More workers were wanted than the groups may have.
@@ -71,6 +77,8 @@ pub enum Reason {
     UnknownTemplate { group: GroupName },
     /// Nodes that belong to no worker group.
     ForeignNodes { hosts: Vec<String> },
+    /// Workers that YARN knows under no such name, beside as many nodes of no group: most likely they are the same.
+    NamesDiffer { hosts: Vec<String>, nodes: u32 },
     /// Shrinking needs a provider that deletes the workers that we name.
     CannotDeleteNamed,
     /// The policy names a group that the provider does not have.
@@ -109,6 +117,9 @@ impl Reason {
             Self::Steady { workers: count, metric, pending, allocated } =>
                 format!("{} what is needed: {} pending and {} in use on average", are(*count), amount(*metric, *pending), amount(*metric, *allocated)),
             Self::BelowMinimum { group, size, min } => format!("the {group} group has {}, minInstances asks for {min}", workers(*size)),
+            Self::NameNotFree { hosts } => format!("a new machine may get a name that is on its way off the exclude file: none is made before {} {} forgotten", listed(hosts), if hosts.len() == 1 { "is" } else { "are" }),
+            Self::ListMayLag { until } => format!("the last operation has just ended and the provider's list may lag behind it: nothing is made for the minimum before {}", until.format("%H:%M:%S")),
+            Self::SizeUnconfirmed { group } => format!("the provider's list shows the {group} group so small for the first time: the next look must show it too"),
             Self::AboveMaximum { group, size, max } => format!("the {group} group has {}, maxInstances allows {max}", workers(*size)),
             Self::ReachedMaximum { wanted, max } => format!("{} wanted, maxInstances allows {max}", match wanted { 1 => "1 worker was".into(), n => format!("{n} workers were") }),
             Self::ReachedMinimum { wanted, min } => format!("{} would do, minInstances asks for {min}", workers(*wanted)),
@@ -136,6 +147,7 @@ impl Reason {
             Self::ProviderWait { until } => format!("no order to the provider before {}: the last one failed", until.format("%H:%M:%S")),
             Self::UnknownTemplate { group } => format!("what a {group} worker holds is not known: none runs, and the provider does not say"),
             Self::ForeignNodes { hosts } => format!("nodes of no worker group, neither counted nor touched: {}", listed(hosts)),
+            Self::NamesDiffer { hosts, nodes } => format!("YARN knows none of {} under these host names, but has {} of no group: does the provider's `host` say what YARN calls them?", listed(hosts), match nodes { 1 => "1 node".into(), n => format!("{n} nodes") }),
             Self::CannotDeleteNamed => "the provider cannot delete named workers, so none is taken away".into(),
             Self::NoSuchGroup { group } => format!("the policy has a {group} group, the provider has none"),
         }

@@ -42,16 +42,21 @@ impl Resources {
         )
     }
 
-    /// `self`, `n` times.
+    /// `self`, `n` times, never beyond what a figure holds.
     pub fn times(self, n: u64) -> Self {
-        Self::new(self.memory_mb * n, self.vcores * n, self.gpus * n)
+        Self::new(self.memory_mb.saturating_mul(n), self.vcores.saturating_mul(n), self.gpus.saturating_mul(n))
     }
 }
 
 impl Add for Resources {
     type Output = Self;
+    /// Never beyond what a figure holds: a ResourceManager that tells nonsense must not end us.
     fn add(self, other: Self) -> Self {
-        Self::new(self.memory_mb + other.memory_mb, self.vcores + other.vcores, self.gpus + other.gpus)
+        Self::new(
+            self.memory_mb.saturating_add(other.memory_mb),
+            self.vcores.saturating_add(other.vcores),
+            self.gpus.saturating_add(other.gpus),
+        )
     }
 }
 

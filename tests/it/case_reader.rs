@@ -1,6 +1,6 @@
 //! Reads the text of one case (`tests/cases/*.txt`) into the policy and the situation that `decide` gets.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use serde::de::DeserializeOwned;
 use yarn_autoscaler::{
@@ -58,6 +58,7 @@ pub fn read(case: &str) -> (Policy, Situation) {
         let line = Line::parse(rest);
         match key {
             "policy" => reader.policy(&line),
+            "template" => reader.template(&line),
             "provider" => reader.provider(&line),
             "workers" => reader.workers(&line),
             "worker" => reader.worker(&line),
@@ -111,12 +112,19 @@ impl Reader {
         line.set("secondary", &mut self.policy.secondary, |text| Some(bounds(text)));
     }
 
+    fn template(&mut self, line: &Line<'_>) {
+        let template = line
+            .get("primary", amount)
+            .map(|resources| WorkerTemplate { resources, boot_time: line.get("boot", duration) });
+        self.policy.primary_template = template;
+    }
+
     fn provider(&mut self, line: &Line<'_>) {
         line.set("overlaps", &mut self.capacity.capabilities.overlaps, |text| text == "yes");
         line.set("deletes-named", &mut self.capacity.capabilities.deletes_named, |text| text == "yes");
         for group in GroupName::ALL {
             if let Some(resources) = line.get(&group.to_string(), amount) {
-                self.group(group).template = Some(WorkerTemplate { resources, boot_time: None });
+                self.group(group).template = Some(WorkerTemplate { resources, boot_time: line.get("boot", duration) });
             }
         }
     }
@@ -211,6 +219,7 @@ impl Reader {
         let instant = |text: &str| at(seconds(text));
         self.state.last_scaling_at = line.get("scaling", instant);
         self.state.last_operation_ended_at = line.get("operation-ended", instant);
+        self.state.provider_failures = line.get("failures", number).unwrap_or(0);
         self.state.provider_retry_at = line.get("retry", instant);
         self.state.resource_manager = line.get("restart", instant).map(|since| SeenResourceManager {
             started_on_ms: 1,
@@ -317,6 +326,10 @@ fn seconds(text: &str) -> f64 {
     let (figure, unit) = text.split_at(text.len() - 1);
     let seconds = [("s", 1.0), ("m", 60.0), ("h", 3600.0)].into_iter().find(|(name, _)| *name == unit);
     number::<f64>(figure) * seconds.unwrap_or_else(|| panic!("a duration: {text}")).1
+}
+
+fn duration(text: &str) -> Duration {
+    Duration::from_secs_f64(seconds(text))
 }
 
 fn number<T: std::str::FromStr>(text: &str) -> T {

@@ -1,5 +1,7 @@
 //! The real loop in the little world: growth and shrinking, crashes at every place, lost answers, refusals, restarts.
 
+mod unreliable;
+
 use yarn_autoscaler::{
     controller::{Controller, Halt, Settings},
     model::{Action, InstanceState, NodeState, Reason},

@@ -355,7 +355,8 @@ proptest! {
             let Action::Delete { instances, .. } = action else { continue };
             for name in instances {
                 let node = observation.node(name.trim_start_matches("m/"));
-                prop_assert!(node.is_none_or(|node| !node.state.is_active()), "{name}: {node:?}");
+                let gone = [NodeState::Decommissioned, NodeState::Lost, NodeState::Rebooted, NodeState::Shutdown];
+                prop_assert!(node.is_none_or(|node| gone.contains(&node.state)), "{name}: {node:?}");
             }
         }
     }

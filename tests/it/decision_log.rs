@@ -5,7 +5,6 @@ use std::{fs, io::Write, path::PathBuf};
 use tempfile::TempDir;
 use yarn_autoscaler::{
     cli::explain::{Summary, people},
-    decide,
     model::{Action, GroupName, NodeId, NodeState, Reason, Resources, Workers},
     ports::Journal,
     store::{
@@ -80,21 +79,22 @@ fn a_record_says_it_all_on_one_line() {
     insta::assert_json_snapshot!(Record::of(&scene.tick()));
 }
 
+fn counted(scene: &Scene) -> Option<Workers> {
+    scene.tick().workers
+}
+
 #[test]
 fn workers_are_counted_once_each() {
     assert_eq!(
-        decide::workers(&Scene::new(4, 2, 1).situation).unwrap(),
+        counted(&Scene::new(4, 2, 1)).unwrap(),
         Workers { ready: 4, booting: 2, leaving: 1, not_ready: 0, size: 7 }
     );
-    assert_eq!(decide::workers(&Scene::new(4, 2, 1).without_yarn().situation), None, "missing is not zero");
+    assert_eq!(counted(&Scene::new(4, 2, 1).without_yarn()), None, "missing is not zero");
     let mut scene = Scene::new(4, 2, 1);
     let nodes = &mut scene.situation.observation.as_mut().unwrap().nodes;
     nodes[0].state = NodeState::Unhealthy;
     nodes.remove(1); // Its NodeManager has gone, though it has served before.
-    assert_eq!(
-        decide::workers(&scene.situation).unwrap(),
-        Workers { ready: 2, booting: 2, leaving: 1, not_ready: 2, size: 7 }
-    );
+    assert_eq!(counted(&scene).unwrap(), Workers { ready: 2, booting: 2, leaving: 1, not_ready: 2, size: 7 });
 }
 
 #[test]

@@ -11,7 +11,7 @@ use yarn_autoscaler::{
     },
 };
 
-use crate::world::{Shared, Told};
+use crate::world::{FULL, Shared, Told, World};
 
 /// All ports: each is a handle on the same world. `generation` is the store's: what it has seen last.
 pub struct Port {
@@ -40,9 +40,11 @@ impl Port {
     }
 
     /// Does something to YARN.
-    async fn told(&self, act: impl FnOnce(&mut crate::world::World) -> Result<(), PortError>) -> Result<(), PortError> {
+    async fn told(&self, act: impl FnOnce(&mut World) -> Result<(), PortError>) -> Result<(), PortError> {
         self.boundary().await;
-        let fault = self.world.borrow().yarn_fault;
+        let now = self.world.borrow().now;
+        self.world.borrow_mut().admin_calls.push(now);
+        let fault = self.world.borrow().yarn_fault.or(self.world.borrow().admin_fault);
         let answer = match fault {
             Some(kind) => Err(PortError::new(kind, "YARN is not to be had")),
             None => act(&mut self.world.borrow_mut()),
@@ -77,10 +79,17 @@ impl Cluster for Port {
         Ok(world.observation(world.now)?.nodes)
     }
 
-    async fn cordon(&self, node: &NodeId, _leave: Resources) -> Result<(), PortError> {
-        let set = |world: &mut crate::world::World| match world.nodes.get_mut(&node.host) {
+    async fn cordon(&self, node: &NodeId, leave: Resources) -> Result<(), PortError> {
+        let set = |world: &mut World| match world.nodes.get_mut(&node.host) {
+            Some(shown) if shown.cordoned && world.never_let_go.as_ref() == Some(&node.host) => {
+                Err(PortError::new(ErrorKind::Denied, "not this one"))
+            }
             Some(node) if node.state.is_active() => {
-                node.cordoned = true;
+                if node.cordoned && !node.containers.is_empty() && world.swaps_when_let_go > 0 {
+                    world.swaps_when_let_go -= 1;
+                    node.containers[0].memory_mb += 256;
+                }
+                (node.cordoned, node.left) = (true, leave);
                 Ok(())
             }
             _ => Err(PortError::new(ErrorKind::NotFound, format!("no such node: {node}"))),
@@ -89,8 +98,8 @@ impl Cluster for Port {
     }
 
     async fn uncordon(&self, node: &NodeId, full: Resources) -> Result<(), PortError> {
-        assert_eq!(full, crate::world::FULL, "a node gets back what it had");
-        let set = |world: &mut crate::world::World| match world.nodes.get_mut(&node.host) {
+        assert_eq!(full, FULL, "a node gets back what it had");
+        let set = |world: &mut World| match world.nodes.get_mut(&node.host) {
             Some(node) if node.state == NodeState::Running => {
                 node.cordoned = false;
                 Ok(())
@@ -127,7 +136,12 @@ impl Cluster for Port {
 
 impl Provider for Port {
     async fn describe(&self) -> Result<Capacity, PortError> {
-        Ok(self.world.borrow().capacity())
+        let mut capacity = self.world.borrow().capacity();
+        let missing = std::mem::take(&mut self.world.borrow_mut().list_is_short_by);
+        for group in capacity.groups.values_mut() {
+            group.instances.truncate(group.instances.len().saturating_sub(missing));
+        }
+        Ok(capacity)
     }
 
     async fn create(&self, request_id: &str, group: GroupName, count: u32) -> Result<String, PortError> {

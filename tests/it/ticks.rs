@@ -108,7 +108,7 @@ impl Scene {
 
     pub fn tick(&self) -> Tick<'_> {
         let Self { situation, policy, decision, notes } = self;
-        Tick { situation, policy, workers: decide::workers(situation), decision, notes }
+        Tick { situation, policy, workers: decide::workers(policy, situation), decision, notes }
     }
 }
 

@@ -28,6 +28,8 @@ pub const FULL: Resources = Resources::new(8192, 8, 1);
 const BOOT: TimeDelta = TimeDelta::seconds(30);
 /// How long an operation at the provider takes.
 const OPERATION: TimeDelta = TimeDelta::seconds(10);
+/// By how much the list of a provider that lags behind does so.
+const LIST_LAG: TimeDelta = TimeDelta::seconds(15);
 /// How finely the world is played.
 const STEP: TimeDelta = TimeDelta::milliseconds(500);
 
@@ -47,6 +49,8 @@ pub struct Container {
 pub struct Nodemanager {
     pub state: NodeState,
     pub cordoned: bool,
+    /// What the cordon has left it.
+    pub left: Resources,
     pub containers: Vec<Container>,
     pub deadline: Option<DateTime<Utc>>,
 }
@@ -104,13 +108,23 @@ pub struct World {
     pub orders: Vec<(DateTime<Utc>, String)>,
     pub faults: VecDeque<Fault>,
     pub boot_fails: bool,
-    /// New machines show in the provider's list only shortly before their operation ends.
+    /// New machines show in the provider's list only a while after their operation has ended.
     pub shows_late: bool,
+    /// This many machines are missing in the provider's next list.
+    pub list_is_short_by: usize,
     pub never_done: bool,
     pub polls_fail: bool,
     pub yarn_fault: Option<ErrorKind>,
     /// Somebody gives all nodes their resources back between the look of a tick and the one before a drain.
     pub meddled_with: bool,
+    /// On this many nodes one container gives way to a larger one right after they were given what they use.
+    pub swaps_when_let_go: u32,
+    /// This cordoned node cannot be given what it uses.
+    pub never_let_go: Option<String>,
+    /// Calls of the admin port go wrong like this.
+    pub admin_fault: Option<ErrorKind>,
+    /// When the admin port was called.
+    pub admin_calls: Vec<DateTime<Utc>>,
     pub stored: State,
     pub generation: u64,
     pub save_faults: VecDeque<ErrorKind>,
@@ -186,7 +200,7 @@ impl World {
     fn make(&mut self, now: DateTime<Utc>) -> String {
         let host = format!("w-{}", self.made);
         self.made += 1;
-        let shown_at = if self.shows_late { now + OPERATION - STEP } else { now };
+        let shown_at = if self.shows_late { now + OPERATION + LIST_LAG } else { now };
         let registers_at = (!self.boot_fails).then_some(now + BOOT);
         self.machines.insert(host.clone(), Machine { state: InstanceState::Provisioning, registers_at, shown_at });
         self.most_at_once = self.most_at_once.max(u32::try_from(self.machines.len()).unwrap_or(u32::MAX));
@@ -347,7 +361,13 @@ fn with_hosts(intent: Intent) -> Intent {
 
 impl Nodemanager {
     fn new() -> Self {
-        Self { state: NodeState::Running, cordoned: false, containers: Vec::new(), deadline: None }
+        Self {
+            state: NodeState::Running,
+            cordoned: false,
+            left: Resources::default(),
+            containers: Vec::new(),
+            deadline: None,
+        }
     }
 
     fn used(&self) -> u64 {
@@ -355,7 +375,7 @@ impl Nodemanager {
     }
 
     fn total(&self) -> Resources {
-        if self.cordoned { Resources::new(1, 1, 0) } else { FULL }
+        if self.cordoned { Resources::new(self.left.memory_mb.max(1), self.left.vcores.max(1), 0) } else { FULL }
     }
 
     /// As the ResourceManager shows it.
