@@ -276,6 +276,8 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
                     Err(error) => {
                         hangs = retry::may_have_been_taken(error.kind);
                         notes.push(format!("not decommissioned: cannot give {} what it uses: {error}", node.id));
+                        // It may have room now: what comes into it must settle, too.
+                        self.settles_anew(&node.id.host);
                     }
                 }
             }
@@ -283,15 +285,22 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
         let now = self.cluster.nodes().await?;
         let now: BTreeMap<_, _> = now.iter().map(|node| (&node.id.host, node)).collect();
         ready.retain(|node| {
-            let same = now
-                .get(&node.id.host)
-                .is_some_and(|now| (now.state, now.used, now.containers) == (node.state, node.used, node.containers));
-            if !same && let Some(drain) = self.state.drains.get_mut(&node.id.host) {
-                drain.phase = DrainPhase::Cordoned { seen_at: None };
+            let same = node.state == NodeState::Decommissioning
+                || now.get(&node.id.host).is_some_and(|now| {
+                    (now.state, now.used, now.containers) == (node.state, node.used, node.containers)
+                });
+            if !same {
+                self.settles_anew(&node.id.host);
             }
             same
         });
         Ok(ready)
+    }
+
+    fn settles_anew(&mut self, host: &str) {
+        if let Some(drain) = self.state.drains.get_mut(host) {
+            drain.phase = DrainPhase::Cordoned { seen_at: None };
+        }
     }
 
     fn is_closed_or_drains(&self, node: &Node) -> bool {

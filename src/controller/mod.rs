@@ -166,7 +166,7 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
         let mut situation =
             Situation { now, poll_interval, observation, capacity, history, state, restart_hold, ready_deadline };
         if let Some(sample) = decide::sample(&situation) {
-            situation.history.push(sample, self.policy.basic().cooldown_period + poll_interval * 2);
+            situation.history.push(sample, decide::keep_samples(&self.policy, poll_interval));
         }
         situation
     }

@@ -12,7 +12,10 @@ pub mod roster;
 mod scale;
 mod select;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use chrono::{DateTime, Utc};
 
@@ -57,6 +60,12 @@ pub fn sample(situation: &Situation) -> Option<Sample> {
 pub fn workers(policy: &Policy, situation: &Situation) -> Option<Workers> {
     let (Ok(observation), Ok(capacity)) = (&situation.observation, &situation.capacity) else { return None };
     Some(Roster::of_policy(policy, situation, observation, capacity).counted())
+}
+
+/// How long samples are kept: over the cooldown, and back to the one before it.
+pub fn keep_samples(policy: &Policy, poll_interval: Duration) -> Duration {
+    let cooldown = policy.basic().cooldown_period;
+    cooldown + scale::longest_pause(cooldown, poll_interval)
 }
 
 /// What the decision looks at, with the roster worked out once.

@@ -305,19 +305,24 @@ fn may_shrink(view: &View<'_>) -> Result<(), Reason> {
     view.provider_is_free(true)
 }
 
+/// Nothing is taken away on samples that do not fill the window.
+fn half_knowledge(view: &View<'_>, from: DateTime<Utc>) -> Option<Reason> {
+    let (cooldown, poll_interval) = (view.policy.basic().cooldown_period, view.situation.poll_interval);
+    let (window, history) = (view.now - cooldown, &view.situation.history);
+    let begins = history.reaches_back_to(window + poll_interval * OUTAGE_POLLS);
+    let full = from <= window && begins && history.covers(from, view.now, longest_pause(cooldown, poll_interval));
+    (!full).then(|| window_not_full(view))
+}
+
 /// Two poll intervals without a sample are an outage, not a pause …
 const OUTAGE_POLLS: u32 = 2;
 /// … unless they are less than a quarter of the window: a provider that takes long to answer is slow at each look, and
 /// a window that is never full would never shrink.
 const OUTAGE_SHARE: u32 = 4;
 
-/// Nothing is taken away on samples that do not fill the window.
-fn half_knowledge(view: &View<'_>, from: DateTime<Utc>) -> Option<Reason> {
-    let cooldown = view.policy.basic().cooldown_period;
-    let gap = (view.situation.poll_interval * OUTAGE_POLLS).max(cooldown / OUTAGE_SHARE);
-    let window = view.now - cooldown;
-    let full = from <= window && view.situation.history.covers(from, view.now, gap);
-    (!full).then(|| window_not_full(view))
+/// The longest pause between two samples that is no outage.
+pub(super) fn longest_pause(cooldown: Duration, poll_interval: Duration) -> Duration {
+    (poll_interval * OUTAGE_POLLS).max(cooldown / OUTAGE_SHARE)
 }
 
 fn window_not_full(view: &View<'_>) -> Reason {

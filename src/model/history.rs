@@ -71,6 +71,11 @@ impl History {
         (first..self.samples.len()).filter_map(|index| self.confirmed(index)).collect()
     }
 
+    /// Whether there is a sample of this instant or of before.
+    pub fn reaches_back_to(&self, at: DateTime<Utc>) -> bool {
+        self.samples.front().is_some_and(|first| first.at <= at)
+    }
+
     /// Whether samples reach back to `from`, with no gap longer than `gap`.
     pub fn covers(&self, from: DateTime<Utc>, now: DateTime<Utc>, gap: Duration) -> bool {
         let times = self.samples.iter().map(|sample| sample.at).filter(|at| *at + gap >= from);

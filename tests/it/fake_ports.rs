@@ -136,6 +136,8 @@ impl Cluster for Port {
 
 impl Provider for Port {
     async fn describe(&self) -> Result<Capacity, PortError> {
+        let answers_at = self.world.borrow().now + self.world.borrow().describe_takes;
+        self.world.borrow_mut().advance(answers_at);
         let mut capacity = self.world.borrow().capacity();
         let missing = std::mem::take(&mut self.world.borrow_mut().list_is_short_by);
         for group in capacity.groups.values_mut() {

@@ -79,6 +79,7 @@ fn covers_a_window_without_gaps() {
     assert!(covers(&[(0.0, 0), (10.0, 0), (20.0, 0)], 0.0, 20.0), "gaps of just the allowed length");
     assert!(!covers(&[(0.0, 0), (10.1, 0), (20.0, 0)], 0.0, 20.0), "a gap that is longer");
     assert!(!covers(&[], 0.0, 120.0), "no sample at all");
+    assert!(history(&full).reaches_back_to(at(0.0)) && !history(&full).reaches_back_to(at(-0.1)));
     let but_some: Vec<_> = full.iter().copied().filter(|(second, _)| !(40.0..60.0).contains(second)).collect();
     assert!(!covers(&but_some, 0.0, 120.0), "an outage in the middle");
 }

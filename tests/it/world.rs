@@ -110,6 +110,8 @@ pub struct World {
     pub boot_fails: bool,
     /// New machines show in the provider's list only a while after their operation has ended.
     pub shows_late: bool,
+    /// How long the provider takes to show its list.
+    pub describe_takes: TimeDelta,
     /// This many machines are missing in the provider's next list.
     pub list_is_short_by: usize,
     pub never_done: bool,

@@ -1,5 +1,6 @@
 //! What YARN and the provider show late, wrongly or only in part, and what they refuse: nothing is lost by it.
 
+use chrono::TimeDelta;
 use yarn_autoscaler::{
     model::{Action, DrainPhase, NodeState},
     ports::ErrorKind,
@@ -155,4 +156,13 @@ fn a_drain_of_the_future_ends_after_its_time_out_not_after_the_step_of_the_clock
     let drain = world.borrow().stored.drains.values().next().cloned().expect("a drain");
     let DrainPhase::Decommissioning { since, deadline, .. } = drain.phase else { panic!("{drain:?}") };
     assert!(drain.since <= at(305.0) && since <= at(305.0) && deadline <= at(905.0), "{drain:?}");
+}
+
+#[test]
+fn a_provider_that_is_slow_to_show_its_list_keeps_no_cluster_from_shrinking() {
+    let mut world = World::with_workers(4);
+    world.describe_takes = TimeDelta::seconds(12);
+    let world = world.share();
+    assert_eq!(run(&world, &policy(), 3600.0), Some(Ok(())));
+    assert_at_rest(&world, 2, "a slow provider");
 }
