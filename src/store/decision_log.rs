@@ -143,6 +143,7 @@ impl Record {
         Headline {
             decision: self.decision,
             reasons: self.reasons.iter().map(discriminant).collect(),
+            outage: self.reasons.iter().find_map(outage).map(str::to_owned),
             waiting: self.pending_mb.map(|pending| pending > 0),
             workers: self.workers,
             notes: self.notes.clone(),
@@ -165,9 +166,18 @@ impl Record {
 pub struct Headline {
     decision: Verdict,
     reasons: Vec<Discriminant<Reason>>,
+    outage: Option<String>,
     waiting: Option<bool>,
     workers: Option<Workers>,
     notes: Vec<String>,
+}
+
+/// What YARN or the provider said instead of an answer: another word of it is news.
+fn outage(reason: &Reason) -> Option<&str> {
+    match reason {
+        Reason::NoObservation { error } | Reason::NoCapacity { error } => Some(error),
+        _ => None,
+    }
 }
 
 fn known<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<Vec<T>, D::Error> {

@@ -19,7 +19,9 @@ const END_MAX: Duration = Duration::from_secs(30);
 /// The example as a shell would start it: in a process group of its own, its output in files.
 fn start(folder: &Path, options: &[&str]) -> Child {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/local-yarn/run");
-    let mut command = Command::new(script);
+    // Whoever runs the tests in the background has SIGINT ignored, and what is ignored stays so: as in a terminal.
+    let mut command = Command::new("env");
+    command.arg("--default-signal=INT").arg(script);
     command.args(["--binary", env!("CARGO_BIN_EXE_yarn-autoscaler"), "--gangs", "2", "--duration", "10"]).args(options);
     command.args(["--", "--trial-cooldown", "10s"]).env("TMPDIR", folder.join("tmp")).process_group(0);
     std::fs::create_dir(folder.join("tmp")).unwrap();
