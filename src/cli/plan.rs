@@ -36,7 +36,8 @@ pub struct Args {
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,
-    /// End with code 2 where something would be done, with 0 where nothing would be
+    /// End with code 2 where something would be done, with 0 where nothing would be (and with 1, not 2, where a file
+    /// cannot be used)
     #[arg(long)]
     pub detailed_exitcode: bool,
 }
@@ -48,6 +49,10 @@ const WOULD_ACT: u8 = 2;
 pub fn run(args: &Args) -> ExitCode {
     match plan(args) {
         Ok(acts) if acts && args.detailed_exitcode => exit::code(WOULD_ACT),
+        // Here 2 means that something would be done, so what cannot be used is 1, as with Terraform.
+        Err(failure) if args.detailed_exitcode && failure.code == exit::USAGE => {
+            exit::of(Err(Failure { code: exit::BUG, ..failure }))
+        }
         result => exit::of(result.map(drop)),
     }
 }

@@ -10,6 +10,7 @@ use super::{GroupName, NodeId, Reason, Resources, reason::listed};
 /// Actions and reasons, and when to ask again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[must_use = "a decision that nobody executes or reports is a bug"]
+#[serde(rename_all = "camelCase")]
 pub struct Decision {
     /// What to do, in this order; empty: nothing.
     pub actions: Vec<Action>,
@@ -21,7 +22,7 @@ pub struct Decision {
 
 /// One order, to YARN or to the provider.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", tag = "action")]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase", tag = "action")]
 pub enum Action {
     /// Provider: make workers.
     Create {

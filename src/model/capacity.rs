@@ -8,6 +8,7 @@ use super::Resources;
 
 /// Worker groups and their instances, as the provider describes them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Capacity {
     /// What the provider can do.
     pub capabilities: Capabilities,
@@ -29,6 +30,7 @@ impl Capacity {
 
 /// What a provider can do, as data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Capabilities {
     /// It can delete the workers that we name.
     pub deletes_named: bool,
@@ -79,6 +81,7 @@ impl Group {
 
 /// Memory, cores, GPUs and boot time of one worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct WorkerTemplate {
     /// What its NodeManager will declare.
     pub resources: Resources,

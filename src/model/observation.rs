@@ -9,6 +9,7 @@ use super::Resources;
 
 /// Nodes, applications and cluster metrics of one look at the ResourceManager.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Observation {
     /// When it was read.
     pub at: DateTime<Utc>,
@@ -39,6 +40,7 @@ impl Observation {
 
 /// `/metrics`, and the pending GPUs that it does not tell (from the applications' asks).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ClusterMetrics {
     /// What applications ask for and have not got: memory and cores from `/metrics`, GPUs from the asks.
     /// A negative figure of YARN's is zero here.
@@ -72,6 +74,7 @@ impl fmt::Display for NodeId {
 
 /// One NodeManager as the ResourceManager sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Node {
     /// Its identity.
     pub id: NodeId,
@@ -157,6 +160,7 @@ impl NodeState {
 
 /// An application that is accepted or running.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Application {
     /// `application_…`.
     pub id: String,

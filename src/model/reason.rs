@@ -10,7 +10,7 @@ use crate::policy::MetricType;
 
 /// One explanation. Amounts are in the metric's unit: MB of memory or virtual cores, on average over the window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", tag = "reason")]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase", tag = "reason")]
 #[expect(missing_docs, reason = "the fields are told with each variant, and their sentence says the rest")]
 pub enum Reason {
     /// Workers are added: sizes before and after, what the estimate was before factor and bounds.

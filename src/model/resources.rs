@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 /// Memory, cores and GPUs of a container, a node or a whole cluster. Never negative: what YARN reports below zero
 /// (a cordoned node's available memory) is clamped where it is read, node by node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Resources {
     /// Memory in MB (YARN's `memory-mb`, MiB in truth).
     pub memory_mb: u64,

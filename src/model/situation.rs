@@ -9,6 +9,7 @@ use super::{Capacity, History, Observation, State};
 
 /// All inputs of a decision at one instant. Can be serialised: a decision can be computed again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Situation {
     /// The tick's one reading of the clock.
     pub now: DateTime<Utc>,

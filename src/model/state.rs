@@ -105,7 +105,7 @@ pub struct Operation {
 
 /// What an order asks of the provider.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", tag = "kind")]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase", tag = "kind")]
 pub enum Intent {
     /// Make workers.
     Create {
@@ -166,7 +166,7 @@ impl Drain {
 
 /// How far a drain is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", tag = "phase")]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase", tag = "phase")]
 pub enum DrainPhase {
     /// YARN was told to place nothing new on it. What came at the last moment shows before the next phase.
     Cordoned {
