@@ -29,12 +29,13 @@ pub fn reconcile(
         if let Some(capacity) = capacity {
             note_workers(state, observation, capacity, first_look, now);
         }
-        let restarted = note_resource_manager(state, observation, now);
-        if restarted {
+        if note_resource_manager(state, observation, now) {
             notes.push("another ResourceManager has taken over, or the same one has restarted".to_owned());
         }
+        let taken_over_at = state.resource_manager.filter(|seen| seen.replaced_another).map(|seen| seen.since);
+        let lost = Lost { taken_over_at, now };
         for (host, drain) in &mut state.drains {
-            notes.extend(follow_drain(host, drain, observation, now, timeout));
+            notes.extend(follow_drain(host, drain, observation, &lost, timeout));
             notes.extend(capacity.and_then(|capacity| note_death(host, drain, observation, capacity, now)));
         }
     }
@@ -82,10 +83,10 @@ fn follow_drain(
     host: &str,
     drain: &mut Drain,
     observation: &Observation,
-    now: DateTime<Utc>,
+    lost: &Lost,
     timeout: Duration,
 ) -> Option<String> {
-    let node = observation.node(host);
+    let (node, now) = (observation.node(host), lost.now);
     match (drain.phase, node.map(|node| node.state)) {
         (DrainPhase::Cordoned { seen_at }, Some(NodeState::Running | NodeState::Unhealthy)) => {
             let closed = node.is_some_and(|node| drain.is_closed(node));
@@ -111,7 +112,7 @@ fn follow_drain(
         (DrainPhase::Decommissioned { .. }, _) => None,
         (before, Some(state)) if state.is_gone() => {
             drain.phase = DrainPhase::Decommissioned { since: now };
-            lost_containers(host, before, state, now)
+            lost.told(host, before, state)
         }
         _ => None,
     }
@@ -136,26 +137,44 @@ fn note_death(
     Some(format!("{host} went from YARN while it was leaving, its NodeManager is dead: what still ran there is lost"))
 }
 
-/// A node that goes while containers are on it, before its time, has lost them.
-fn lost_containers(host: &str, before: DrainPhase, state: NodeState, now: DateTime<Utc>) -> Option<String> {
-    let DrainPhase::Decommissioning { since, deadline, containers } = before else {
-        return Some(format!(
-            "{host} went from YARN ({state:?}) before it was decommissioned: what still ran there is lost"
-        ));
-    };
-    if containers == 0 {
-        return None;
+/// How soon after the order a node that goes is one that went too early: YARN takes it at the next heartbeat for idle
+/// (YARN-11421). Later it lets go only of a node whose containers have ended.
+const TOO_EARLY: Duration = Duration::from_secs(5);
+
+/// What is known when a node has gone.
+struct Lost {
+    /// When another ResourceManager took over: it lets excluded nodes go whatever runs there.
+    taken_over_at: Option<DateTime<Utc>>,
+    now: DateTime<Utc>,
+}
+
+impl Lost {
+    /// Whether a node that went had containers that YARN has ended, for people.
+    fn told(&self, host: &str, before: DrainPhase, state: NodeState) -> Option<String> {
+        let DrainPhase::Decommissioning { since, deadline, containers } = before else {
+            return Some(format!(
+                "{host} went from YARN ({state:?}) before it was decommissioned: what still ran there is lost"
+            ));
+        };
+        let after_s = (self.now - since).num_seconds();
+        if containers == 0 {
+            None
+        } else if self.now >= deadline {
+            Some(format!(
+                "{host} reached its graceful decommission time-out after {after_s} s: containers ended by YARN: {containers}"
+            ))
+        } else if self.taken_over_at >= Some(since) || state != NodeState::Decommissioned {
+            Some(format!(
+                "{host} went from YARN ({state:?}) {after_s} s after its decommission began, before its time-out; containers lost: {containers}"
+            ))
+        } else if self.now < since + TOO_EARLY {
+            Some(format!(
+                "{host} went {after_s} s after its decommission began, and had containers at the last look ({containers}): if they had not ended by then, YARN has killed them"
+            ))
+        } else {
+            None
+        }
     }
-    let after_s = (now - since).num_seconds();
-    Some(if now < deadline {
-        format!(
-            "{host} went {after_s} s after its decommission began, before its time-out, with {containers} containers at the last look: if they had not ended by then, YARN has killed them"
-        )
-    } else {
-        format!(
-            "{host} reached its graceful decommission time-out after {after_s} s: YARN has ended its {containers} containers"
-        )
-    })
 }
 
 /// Forgets workers that the provider does not show any more. After the decision, not before: it waits for a second

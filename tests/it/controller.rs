@@ -303,7 +303,7 @@ fn a_resource_manager_that_restarts_while_a_node_drains_loses_its_containers_and
     assert_eq!(count(&world, |action| matches!(action, Action::Decommission { .. })), 1, "{}", story(&world));
     world.borrow_mut().restart_resource_manager();
     assert_eq!(run(&world, &policy(), 3600.0), Some(Ok(())));
-    assert!(story(&world).contains("YARN has killed them"), "{}", story(&world));
+    assert!(story(&world).contains("containers lost"), "{}", story(&world));
     let world = world.borrow();
     assert!(world.killed > 0 && world.machines.len() == 2 && world.excluded.is_empty(), "its machine is deleted");
 }

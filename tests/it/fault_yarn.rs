@@ -82,9 +82,9 @@ fn a_resource_manager_restarted_while_a_node_leaves_is_told_where_it_costs_and_e
     await_gang(&lab, &one_on_each(3, 300));
     let daemon = Daemon::start(&lab, &trial(2, 2, &hold));
     await_drain(&lab, "decommissioning");
-    let told = daemon.log().matches("YARN has killed them").count();
+    let told = daemon.log().matches("containers lost").count();
     restart_resource_manager(&lab);
-    eventually("the loss is told", SOON, || daemon.log().matches("YARN has killed them").count() > told);
+    eventually("the loss is told", SOON, || daemon.log().matches("containers lost").count() > told);
     await_rest(&lab, 2);
     // The gang never ends: its master does not hear of the member that is gone. What ran elsewhere runs on.
     let running = lab.get("/ws/v1/cluster/apps?states=RUNNING")["apps"]["app"][0]["runningContainers"].clone();
