@@ -161,7 +161,8 @@ impl Lost {
             None
         } else if self.now >= deadline {
             Some(format!(
-                "{host} reached its graceful decommission time-out after {after_s} s: containers ended by YARN: {containers}"
+                "{host} reached its graceful decommission time-out after {after_s} s: YARN has ended {}",
+                counted(containers)
             ))
         } else if self.taken_over_at >= Some(since) || state != NodeState::Decommissioned {
             Some(format!(
@@ -175,6 +176,10 @@ impl Lost {
             None
         }
     }
+}
+
+fn counted(containers: u32) -> String {
+    if containers == 1 { "1 container".into() } else { format!("{containers} containers") }
 }
 
 /// Forgets workers that the provider does not show any more. After the decision, not before: it waits for a second
