@@ -7,7 +7,7 @@ use std::{fmt::Display, ops::RangeInclusive, time::Duration};
 
 use super::{
     Algorithm, BasicAlgorithm, GroupPolicy, LoadOptions, MetricType, Policy,
-    diagnostic::Diagnostic,
+    diagnostic::{Diagnostic, Severity},
     duration,
     field::{Field, shorten},
     spans::{Path, Spans},
@@ -38,6 +38,20 @@ pub fn check(spec: &PolicySpec, spans: &Spans, options: LoadOptions) -> Result<P
         Some(policy) if checker.errors.is_empty() => Ok(policy),
         _ => Err(checker.errors),
     }
+}
+
+/// A warning where the primary workers' minimum is written as 0 and means 2: a writer plainly wants none.
+pub fn zero_minimum(spec: &PolicySpec, policy: &Policy, spans: &Spans) -> Option<Diagnostic> {
+    let group = spec.worker_config.value()?;
+    if group.min_instances.value() != Some(&0) || policy.primary.min_instances == 0 {
+        return None;
+    }
+    let path = Path::of(&["workerConfig", "minInstances"]);
+    let least = policy.primary.min_instances;
+    let message = format!("`{path}` is 0, which Dataproc takes for not given: it means {least}");
+    let warning = Diagnostic::error("zero-means-default", path.clone(), spans.place(&path).value, message);
+    let help = format!("write {least}, or `clusterType: ZERO_SCALE` for none at all");
+    Some(Diagnostic { severity: Severity::Warning, ..warning }.help(help))
 }
 
 /// Bounds of a group as far as they could be read.
@@ -181,26 +195,15 @@ impl Checker<'_> {
                 return Bounds::default();
             }
         };
+        // On the wire a written 0 is no value at all: Dataproc fills in 2, and so do we (with a warning, see `lint`).
+        let is_zero = cluster_type == ClusterType::Standard && spec.min_instances.value() == Some(&0);
+        let spec = if is_zero { GroupSpec { min_instances: Field::Absent, ..spec } } else { spec };
         let bounds = self.bounds(&path, &spec, least);
         if cluster_type == ClusterType::ZeroScale {
             return Bounds { max: bounds.max.or(Some(0)), ..bounds };
         }
         self.missing(&path.key("maxInstances"), &spec.max_instances);
-        self.explain_zero_minimum(&path.key("minInstances"), &spec.min_instances);
         bounds
-    }
-
-    /// On the wire a written 0 is no value at all, so Dataproc would fill in 2 where the writer plainly wants none.
-    fn explain_zero_minimum(&mut self, path: &Path, min: &Field<i64>) {
-        if min.value() != Some(&0) {
-            return;
-        }
-        let error = self.errors.iter_mut().find(|error| error.path == *path && error.code == "out-of-range");
-        if let Some(error) = error {
-            let help =
-                "Dataproc takes 0 for not given, and uses 2: write 2, or `clusterType: ZERO_SCALE` for none at all";
-            error.help = Some(help.into());
-        }
     }
 
     fn secondary(&mut self, field: &Field<GroupSpec>) -> Option<Bounds> {

@@ -61,11 +61,12 @@ pub fn load(text: &str, options: &LoadOptions) -> Result<Loaded, Vec<Diagnostic>
     let spans = Spans::read(text).map_err(|issues| in_order(issues.into_iter().map(Diagnostic::from)))?;
     let mut errors = Vec::new();
     let spec = read_spec(text, &spans, &mut errors);
-    let checked = spec.map(|spec| check::check(&spec, &spans, *options));
+    let checked = spec.as_ref().map(|spec| check::check(spec, &spans, *options));
     let policy = checked.and_then(|checked| checked.map_err(|found| errors.extend(found)).ok());
     match policy {
         Some(policy) if errors.is_empty() => {
-            let warnings = in_order(lint::lint(&policy, &spans, *options));
+            let zero = spec.as_ref().and_then(|spec| check::zero_minimum(spec, &policy, &spans));
+            let warnings = in_order(lint::lint(&policy, &spans, *options).into_iter().chain(zero));
             Ok(Loaded { policy, warnings })
         }
         _ => Err(in_order(errors)),

@@ -32,7 +32,7 @@ const DURATION_PATTERN: &str = concat!(
 #[schemars(extend("else" = {
     "required": ["workerConfig"],
     "properties": {
-        "workerConfig": {"required": ["maxInstances"], "properties": {"minInstances": {"minimum": 2}}}
+        "workerConfig": {"required": ["maxInstances"], "properties": {"minInstances": {"anyOf": [{"const": 0}, {"minimum": 2}]}}}
     },
 }))]
 pub struct PolicySpec {

@@ -140,9 +140,11 @@ fn a_zero_scale_cluster_may_shrink_to_nothing() {
     assert_eq!(bare.primary, none);
     let zero = "workerConfig: {minInstances: 0, maxInstances: 0}";
     assert_eq!(valid(&format!("clusterType: ZERO_SCALE\n{zero}\n{secondary}\n{algorithm}")).primary, none);
-    // What a zero-scale cluster may, a standard one may not.
+    // What a zero-scale cluster may, a standard one may not: there a minimum of 0 is none, and means 2.
     for standard in ["clusterType: STANDARD\n", "clusterType: CLUSTER_TYPE_UNSPECIFIED\n", ""] {
-        assert_eq!(codes(&format!("{standard}{zero}\n{algorithm}")), ["out-of-range"], "{standard}");
+        assert_eq!(codes(&format!("{standard}{zero}\n{algorithm}")), ["min-above-max"], "{standard}");
+        let room = "workerConfig: {minInstances: 0, maxInstances: 5}";
+        assert_eq!(valid(&format!("{standard}{room}\n{algorithm}")).primary.min_instances, 2, "{standard}");
     }
 }
 
