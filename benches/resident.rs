@@ -70,6 +70,8 @@ fn start(dir: &Path, url: &str) -> Child {
         .arg(dir.join("policy.yaml"))
         .arg("--state")
         .arg(dir.join("state.json"))
+        .arg("--exclude-file")
+        .arg(dir.join("exclude.xml"))
         .arg("--decision-log")
         .arg(dir.join("decisions.jsonl"))
         .stderr(Stdio::null())
