@@ -7,7 +7,7 @@ use super::connect::Failure;
 /// All went well.
 pub const OK: u8 = 0;
 
-/// A bug of this program.
+/// A bug of this program; with `plan --detailed-exitcode`, where 2 has another meaning, also what cannot be used.
 pub const BUG: u8 = 1;
 
 /// The command line, or a file that it names, cannot be used: a wrong flag, a file that cannot be read.

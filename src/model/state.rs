@@ -82,11 +82,6 @@ impl State {
     pub fn cooldown_from(&self) -> Option<DateTime<Utc>> {
         self.last_scaling_at.max(self.last_operation_ended_at)
     }
-
-    /// Workers of this group that are on their way out.
-    pub fn drains_of(&self, group: GroupName) -> impl Iterator<Item = (&String, &Drain)> {
-        self.drains.iter().filter(move |(_, drain)| drain.group == group)
-    }
 }
 
 /// An order to the provider, from the intent to its end.

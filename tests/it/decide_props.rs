@@ -302,7 +302,7 @@ impl Effect<'_> {
                 DrainPhase::Decommissioned { .. } => false,
             }
         };
-        let drains = self.situation.state.drains_of(name);
+        let drains = self.situation.state.drains.iter().filter(|(_, drain)| drain.group == name);
         drains.filter(|(host, drain)| could(host, drain) && !taken.contains(&host.as_str())).count()
     }
 }
