@@ -11,8 +11,10 @@
 //! Time is integer milliseconds since the scenario's start ([`Ms`]); calendar time is made of it for the controller.
 
 pub mod outcome;
+pub mod random;
 pub mod scenario;
 pub mod workload;
+pub mod world;
 
 /// Milliseconds since the scenario's start, or a length of time in milliseconds.
 pub type Ms = u64;
