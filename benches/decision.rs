@@ -6,6 +6,7 @@ use std::{
     future::Future,
     hint::black_box,
     pin::pin,
+    sync::Arc,
     task::{Context, Waker},
     time::Duration,
 };
@@ -60,24 +61,25 @@ fn situation(workers: usize, busy: bool, cooldown_s: u64) -> Situation {
     for (name, letter) in [(GroupName::Primary, "w"), (GroupName::Secondary, "sw")] {
         let hosts = (0..workers / 2).map(|index| format!("cluster-{letter}-{index}.c.project.internal"));
         let instances = hosts.map(|host| {
-            nodes.push(node(&host, nodes.len()));
+            nodes.push(Arc::new(node(&host, nodes.len())));
             let record = WorkerRecord { first_seen_at: now(), ready_at: Some(now()), not_ready_since: None };
             state.workers.insert(host.clone(), record);
             Instance { name: host.clone(), host, state: InstanceState::Running }
         });
         groups.insert(name, Group { instances: instances.collect(), template: None });
     }
-    let applications = (0..workers / 5).map(|index| application(index, nodes[index].id.host.clone(), busy)).collect();
+    let applications =
+        (0..workers / 5).map(|index| Arc::new(application(index, nodes[index].id.host.clone(), busy))).collect();
     let metrics = ClusterMetrics { pending, containers_pending: 10 * workers as u64, ..ClusterMetrics::default() };
-    let (at, version) = (now(), "3.4.1".to_owned());
-    let observation = Observation { at, started_on_ms: 1, version, metrics, nodes, applications };
+    let version = "3.4.1".to_owned();
+    let observation = Observation { started_on_ms: 1, version, metrics, nodes, applications };
     let mut situation = Situation {
         now: now(),
         poll_interval: Duration::from_secs(5),
-        observation: Ok(observation),
-        capacity: Ok(Capacity { capabilities: Capabilities { deletes_named: true, overlaps: true }, groups }),
+        observation: Ok(Arc::new(observation)),
+        capacity: Ok(Arc::new(Capacity { capabilities: Capabilities { deletes_named: true, overlaps: true }, groups })),
         history: History::default(),
-        state,
+        state: Arc::new(state),
         restart_hold: Duration::from_secs(60),
         ready_deadline: Duration::from_secs(900),
     };
@@ -168,10 +170,10 @@ fn samples(criterion: &mut Criterion) {
 struct Still(Situation);
 
 impl Cluster for Still {
-    async fn observe(&self, _now: DateTime<Utc>) -> Result<Observation, PortError> {
+    async fn observe(&self, _now: DateTime<Utc>) -> Result<Arc<Observation>, PortError> {
         self.0.observation.clone().map_err(|outage| PortError::transient(outage.text))
     }
-    async fn nodes(&self) -> Result<Vec<Node>, PortError> {
+    async fn nodes(&self) -> Result<Vec<Arc<Node>>, PortError> {
         Ok(Vec::new())
     }
     async fn cordon(&self, _node: &NodeId, _leave: Resources) -> Result<(), PortError> {
@@ -189,7 +191,7 @@ impl Cluster for Still {
 }
 
 impl Provider for Still {
-    async fn describe(&self) -> Result<Capacity, PortError> {
+    async fn describe(&self) -> Result<Arc<Capacity>, PortError> {
         self.0.capacity.clone().map_err(|outage| PortError::transient(outage.text))
     }
     async fn create(&self, _request_id: &str, _group: GroupName, _count: u32) -> Result<String, PortError> {
@@ -205,7 +207,7 @@ impl Provider for Still {
 
 impl StateStore for Still {
     fn load(&mut self) -> Result<State, PortError> {
-        Ok(self.0.state.clone())
+        Ok(State::clone(&self.0.state))
     }
     fn save(&mut self, _state: &State) -> Result<(), PortError> {
         Ok(())

@@ -76,8 +76,9 @@ fn plan(args: &Args) -> Result<bool, Failure> {
 async fn look(args: &Args, policy: &Policy, mut state: State) -> Result<Situation, Failure> {
     let (yarn, provider, clock) = (args.connect.yarn()?, args.connect.provider()?, WallClock::default());
     let unreachable = |error| Failure::new(exit::UNREACHABLE, anyhow!("{error}"));
-    let first = yarn.observe(clock.now()).await.map_err(unreachable)?;
-    let _ = clock.sleep_until(first.at + CONFIRM_AFTER).await;
+    let begun_at = clock.now();
+    let first = yarn.observe(begun_at).await.map_err(unreachable)?;
+    let _ = clock.sleep_until(begun_at + CONFIRM_AFTER).await;
     let capacity = provider.describe().await.map_err(unreachable)?;
     let now = clock.now();
     let observation = yarn.observe(now).await.map_err(unreachable)?;
@@ -90,7 +91,7 @@ async fn look(args: &Args, policy: &Policy, mut state: State) -> Result<Situatio
         observation: Ok::<_, Outage>(observation),
         capacity: Ok(capacity),
         history: History::default(),
-        state,
+        state: state.into(),
         restart_hold,
         ready_deadline,
     };

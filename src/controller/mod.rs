@@ -9,7 +9,7 @@ mod retry;
 
 pub use reconcile::reconcile;
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use chrono::{DateTime, Utc};
 
@@ -68,8 +68,9 @@ pub struct Controller<C, P, S, J, R> {
     policies: R,
     policy: Policy,
     settings: Settings,
-    state: State,
-    saved: State,
+    /// Copied when it changes, and only then: situations and `saved` share it.
+    state: Arc<State>,
+    saved: Arc<State>,
     history: History,
     /// What ran on each cordoned node at the last look. Not remembered across a restart: the nodes settle anew.
     ran: BTreeMap<String, (u32, Resources)>,
@@ -89,7 +90,8 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
             ErrorKind::Conflict => Halt::Conflict(error.text),
             _ => Halt::State(error.text),
         })?;
-        let (saved, history) = (state.clone(), History::default());
+        let state = Arc::new(state);
+        let (saved, history) = (Arc::clone(&state), History::default());
         let ran = BTreeMap::new();
         Ok(Self { cluster, provider, store, journal, policies, policy, settings, state, saved, history, ran })
     }
@@ -121,18 +123,19 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
             self.settle_anew(observation);
         }
         let timeout = self.policy.basic().graceful_decommission_timeout;
-        let seen = (observation.as_ref().ok(), capacity.as_ref().ok());
-        notes.extend(reconcile(&mut self.state, seen.0, seen.1, now, timeout));
+        let seen = (observation.as_deref().ok(), capacity.as_deref().ok());
+        notes.extend(reconcile(self.state_mut(), seen.0, seen.1, now, timeout));
         let situation = self.situation(now, observation.map_err(outage), capacity.map_err(outage));
         let decision = decide::decide(&self.policy, &situation);
         self.execute(&decision, &situation, &mut notes).await?;
         if let (Ok(_), Ok(capacity)) = (&situation.observation, &situation.capacity) {
-            reconcile::forget_workers(&mut self.state, capacity);
+            reconcile::forget_workers(self.state_mut(), capacity);
         }
         self.save(&mut notes)?;
         let workers = decide::workers(&self.policy, &situation);
         let (policy, decision_of, notes) = (&self.policy, &decision, &notes[..]);
-        self.journal.tick(&Tick { situation: &situation, policy, workers, decision: decision_of, notes });
+        let settled = false;
+        self.journal.tick(&Tick { situation: &situation, policy, workers, decision: decision_of, settled, notes });
         self.history = situation.history;
         Ok(decision)
     }
@@ -141,7 +144,7 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
     /// ended: it has not settled.
     fn settle_anew(&mut self, observation: &Observation) {
         let mut runs = BTreeMap::new();
-        for (host, drain) in &mut self.state.drains {
+        for (host, drain) in &mut Arc::make_mut(&mut self.state).drains {
             let (Some(node), DrainPhase::Cordoned { seen_at }) = (observation.node(host), &mut drain.phase) else {
                 continue;
             };
@@ -158,17 +161,21 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
     fn situation(
         &mut self,
         now: DateTime<Utc>,
-        observation: Result<Observation, Outage>,
-        capacity: Result<Capacity, Outage>,
+        observation: Result<Arc<Observation>, Outage>,
+        capacity: Result<Arc<Capacity>, Outage>,
     ) -> Situation {
         let Settings { poll_interval, restart_hold, ready_deadline } = self.settings;
-        let (history, state) = (std::mem::take(&mut self.history), self.state.clone());
+        let (history, state) = (std::mem::take(&mut self.history), Arc::clone(&self.state));
         let mut situation =
             Situation { now, poll_interval, observation, capacity, history, state, restart_hold, ready_deadline };
         if let Some(sample) = decide::sample(&situation) {
             situation.history.push(sample, decide::keep_samples(&self.policy, poll_interval));
         }
         situation
+    }
+
+    fn state_mut(&mut self) -> &mut State {
+        Arc::make_mut(&mut self.state)
     }
 
     fn reload_policy(&mut self) -> Vec<String> {
@@ -187,12 +194,12 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
     /// Saves the state where it has changed. A disk that is full is told and tried again; nothing is ordered that was
     /// not saved before. Returns whether the store holds what we hold.
     fn save(&mut self, notes: &mut Vec<String>) -> Result<bool, Halt> {
-        if self.state == self.saved {
+        if Arc::ptr_eq(&self.state, &self.saved) || self.state == self.saved {
             return Ok(true);
         }
         match self.store.save(&self.state) {
             Ok(()) => {
-                self.saved = self.state.clone();
+                self.saved = Arc::clone(&self.state);
                 Ok(true)
             }
             Err(PortError { kind: ErrorKind::Conflict, text }) => Err(Halt::Conflict(text)),

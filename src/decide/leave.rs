@@ -35,7 +35,7 @@ fn settle(view: &View<'_>, draft: &mut Draft) {
         let undone = match drain.phase {
             // A decommission that was undone leaves an unhealthy node as it leaves a running one: in service.
             DrainPhase::Decommissioning { since, .. } => {
-                matches!(node.state, NodeState::Running | NodeState::Unhealthy) && since < view.observation.at
+                matches!(node.state, NodeState::Running | NodeState::Unhealthy) && since < view.now
             }
             _ if node.state != NodeState::Running => false,
             // While containers are made known to another ResourceManager, a node that has them may look idle.

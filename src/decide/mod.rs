@@ -53,7 +53,7 @@ pub fn decide(policy: &Policy, situation: &Situation) -> Decision {
 pub fn sample(situation: &Situation) -> Option<Sample> {
     let (Ok(observation), Ok(capacity)) = (&situation.observation, &situation.capacity) else { return None };
     let roster = Roster::of(observation, capacity, &situation.state, situation.now, situation.ready_deadline);
-    Some(roster.sample(observation))
+    Some(roster.sample(observation, situation.now))
 }
 
 /// How many workers there are, by what they are worth; `None` where YARN or the provider did not answer.

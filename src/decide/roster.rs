@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    sync::Arc,
     time::Duration,
 };
 
@@ -84,19 +85,18 @@ impl<'a> Roster<'a> {
         now: DateTime<Utc>,
         late_after: impl Fn(GroupName) -> Duration,
     ) -> Self {
-        let nodes: BTreeMap<&str, &Node> = observation.nodes.iter().map(|node| (node.id.host.as_str(), node)).collect();
+        let nodes = observation.nodes.iter().map(Arc::as_ref);
+        let by_host: BTreeMap<&str, &Node> = nodes.clone().map(|node| (node.id.host.as_str(), node)).collect();
         let workers: Vec<_> = capacity
             .instances()
             .map(|(group, instance)| {
-                let node = nodes.get(instance.host.as_str()).copied();
+                let node = by_host.get(instance.host.as_str()).copied();
                 let standing = standing(instance, node, state, now, late_after(group));
                 Worker { group, instance, node, standing }
             })
             .collect();
         let hosts: BTreeSet<&str> = workers.iter().map(|worker| worker.instance.host.as_str()).collect();
-        let foreign = observation
-            .nodes
-            .iter()
+        let foreign = nodes
             .filter(|node| node.state.is_active() && !hosts.contains(node.id.host.as_str()))
             .filter(|node| !state.drains.contains_key(&node.id.host))
             .collect();
@@ -134,12 +134,12 @@ impl<'a> Roster<'a> {
     }
 
     /// The sample that this look adds to the history: pending of the cluster, capacity and use of the ready workers.
-    pub fn sample(&self, observation: &Observation) -> Sample {
+    pub fn sample(&self, observation: &Observation, at: DateTime<Utc>) -> Sample {
         let capacity = self.capacity();
         let used: Resources = self.ready_nodes().map(|node| node.used).sum();
         // What is reserved is free by the node's own account; more than is free cannot be reserved here.
         let allocated = (used + observation.metrics.reserved).min(capacity);
-        Sample { at: observation.at, pending: observation.metrics.pending, capacity, allocated }
+        Sample { at, pending: observation.metrics.pending, capacity, allocated }
     }
 
     fn ready_nodes(&self) -> impl Iterator<Item = &'a Node> {

@@ -1,7 +1,7 @@
 //! What holds for every situation, whatever it is: bounds, one order a group, no scaling in the dark, the same
 //! decision for the same situation.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use yarn_autoscaler::{
@@ -165,22 +165,21 @@ prop_compose! {
         }
         let (pending, reserved) = metrics;
         let observation = Observation {
-            at: noon(),
             started_on_ms: 1,
             version: String::new(),
             metrics: ClusterMetrics { pending, reserved, ..ClusterMetrics::default() },
-            nodes: made.nodes,
-            applications: made.applications,
+            nodes: made.nodes.into_iter().map(Arc::new).collect(),
+            applications: made.applications.into_iter().map(Arc::new).collect(),
         };
         let capabilities = Capabilities { deletes_named: capabilities.0, overlaps: capabilities.1 };
         let outage = || Outage { text: "out".into() };
         Situation {
             now: noon(),
             poll_interval: secs(5),
-            observation: if outages.0 { Err(outage()) } else { Ok(observation) },
-            capacity: if outages.1 { Err(outage()) } else { Ok(Capacity { capabilities, groups: made.groups }) },
+            observation: if outages.0 { Err(outage()) } else { Ok(Arc::new(observation)) },
+            capacity: if outages.1 { Err(outage()) } else { Ok(Arc::new(Capacity { capabilities, groups: made.groups })) },
             history,
-            state: made.state,
+            state: Arc::new(made.state),
             restart_hold: secs(60),
             ready_deadline: secs(900),
         }

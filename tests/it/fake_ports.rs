@@ -1,6 +1,6 @@
 //! The controller's ports over the little world: thin, and with the places where a controller can die.
 
-use std::{future::pending, time::Duration};
+use std::{future::pending, sync::Arc, time::Duration};
 
 use chrono::{DateTime, Utc};
 use yarn_autoscaler::{
@@ -67,16 +67,16 @@ impl Clock for Port {
 }
 
 impl Cluster for Port {
-    async fn observe(&self, now: DateTime<Utc>) -> Result<Observation, PortError> {
-        self.world.borrow().observation(now)
+    async fn observe(&self, _now: DateTime<Utc>) -> Result<Arc<Observation>, PortError> {
+        self.world.borrow().observation().map(Arc::new)
     }
 
-    async fn nodes(&self) -> Result<Vec<Node>, PortError> {
+    async fn nodes(&self) -> Result<Vec<Arc<Node>>, PortError> {
         let mut world = self.world.borrow_mut();
         if std::mem::take(&mut world.meddled_with) {
             world.nodes.values_mut().for_each(|node| node.cordoned = false);
         }
-        Ok(world.observation(world.now)?.nodes)
+        Ok(world.observation()?.nodes)
     }
 
     async fn cordon(&self, node: &NodeId, leave: Resources) -> Result<(), PortError> {
@@ -135,7 +135,7 @@ impl Cluster for Port {
 }
 
 impl Provider for Port {
-    async fn describe(&self) -> Result<Capacity, PortError> {
+    async fn describe(&self) -> Result<Arc<Capacity>, PortError> {
         let answers_at = self.world.borrow().now + self.world.borrow().describe_takes;
         self.world.borrow_mut().advance(answers_at);
         let mut capacity = self.world.borrow().capacity();
@@ -143,7 +143,7 @@ impl Provider for Port {
         for group in capacity.groups.values_mut() {
             group.instances.truncate(group.instances.len().saturating_sub(missing));
         }
-        Ok(capacity)
+        Ok(Arc::new(capacity))
     }
 
     async fn create(&self, request_id: &str, group: GroupName, count: u32) -> Result<String, PortError> {

@@ -8,6 +8,7 @@ use std::{
     future::Future,
     pin::pin,
     rc::Rc,
+    sync::Arc,
     task::{Context, Poll, Waker},
 };
 
@@ -280,17 +281,16 @@ impl World {
         }
     }
 
-    pub fn observation(&self, now: DateTime<Utc>) -> Result<Observation, PortError> {
+    pub fn observation(&self) -> Result<Observation, PortError> {
         if let Some(kind) = self.yarn_fault {
             return Err(PortError::new(kind, "YARN is not to be had"));
         }
         let pending = Resources::new(self.waiting.iter().map(|c| c.memory_mb).sum(), self.waiting.len() as u64, 0);
         Ok(Observation {
-            at: now,
             started_on_ms: self.started_on_ms,
             version: "3.4.1".into(),
             metrics: ClusterMetrics { pending, ..ClusterMetrics::default() },
-            nodes: self.nodes.iter().map(|(host, node)| node.shown(host)).collect(),
+            nodes: self.nodes.iter().map(|(host, node)| Arc::new(node.shown(host))).collect(),
             applications: Vec::new(),
         })
     }
