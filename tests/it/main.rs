@@ -104,3 +104,6 @@ mod real_demo;
 mod real_latency;
 // `plan`: its text, its JSON, its exit codes, and that it changes nothing.
 mod real_plan;
+
+// The simulator: the conference scene.
+mod sim_scene;

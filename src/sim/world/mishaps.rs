@@ -9,6 +9,11 @@ use crate::{
 };
 
 impl World {
+    /// The faults in force, with their places among the scenario's events.
+    pub fn active_faults(&self) -> impl Iterator<Item = (usize, &Fault)> {
+        self.active.iter().map(|index| (*index, &self.scenario.events[*index].fault))
+    }
+
     /// The faults in force.
     pub fn faults(&self) -> impl Iterator<Item = &Fault> {
         self.active.iter().map(|index| &self.scenario.events[*index].fault)
@@ -47,7 +52,8 @@ impl World {
         self.rm.shown = None;
         match self.scenario.events[index].fault {
             Fault::ResourceManagerRestart => {
-                self.rm.is_up = !self.faults().any(|fault| *fault == Fault::ResourceManagerRestart);
+                let another = self.faults().any(|fault| *fault == Fault::ResourceManagerRestart);
+                self.rm.is_up = !another;
                 if self.rm.is_up {
                     self.rm.started_on_ms = self.rm.epoch_ms + i64::try_from(self.now).unwrap_or(i64::MAX);
                     self.nodes_register_anew();

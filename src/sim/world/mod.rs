@@ -227,6 +227,11 @@ impl World {
         self.next_arrival == self.workload.jobs.len() && self.live.is_empty()
     }
 
+    /// When the last job that has ended did.
+    pub fn last_end(&self) -> Ms {
+        self.apps.iter().filter_map(|app| app.ended_at).max().unwrap_or(0)
+    }
+
     /// Lets everything happen up to and at `to`.
     pub fn advance(&mut self, to: Ms) {
         while let Some(at) = self.next_at().filter(|at| *at <= to) {

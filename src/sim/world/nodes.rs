@@ -43,7 +43,10 @@ impl World {
     }
 
     /// YARN is told what a node may hand out.
-    pub(super) fn set_total(&mut self, host: &str, total: Resources) -> Result<(), String> {
+    ///
+    /// # Errors
+    /// There is no such node, or it is not active.
+    pub fn set_total(&mut self, host: &str, total: Resources) -> Result<(), String> {
         let slot = self.active_slot(host)?;
         let total = Resources { memory_mb: total.memory_mb.max(LEAST.memory_mb), vcores: total.vcores.max(LEAST.vcores), ..total };
         // A node that registered without its GPUs has none to give.
@@ -61,7 +64,7 @@ impl World {
     }
 
     /// Hosts are put on the exclude file, and nodes are refreshed gracefully.
-    pub(super) fn exclude(&mut self, hosts: &[String], timeout: Duration) {
+    pub fn exclude(&mut self, hosts: &[String], timeout: Duration) {
         for host in hosts {
             let Some(slot) = self.slot_of.get(host).copied() else { continue };
             self.cloud.excluded.insert(slot);
@@ -122,7 +125,7 @@ impl World {
 
     /// Hosts are taken off the exclude file, and nodes are refreshed gracefully. A draining node gets back what it
     /// declared when its drain began; what does not fit is killed at once (over-commit time-out 0).
-    pub(super) fn include(&mut self, hosts: &[String]) {
+    pub fn include(&mut self, hosts: &[String]) {
         for host in hosts {
             let Some(slot) = self.slot_of.get(host).copied() else { continue };
             self.cloud.excluded.remove(&slot);

@@ -77,8 +77,9 @@ impl World {
             if node.state == NodeState::Running {
                 available += node.free();
             }
-            let host = &entry.host;
-            nodes.push(Arc::clone(node.view.get_or_insert_with(|| Arc::new(node_view(host, &node.figures())))));
+            let figures = node.figures();
+            let view = node.view.get_or_insert_with(|| Arc::new(node_view(&entry.host, &figures)));
+            nodes.push(Arc::clone(view));
         }
         let live: Vec<_> = self.live.iter().copied().collect();
         let applications = live.into_iter().map(|app| self.application(app)).collect();
