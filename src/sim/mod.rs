@@ -6,11 +6,13 @@
 //! |---|---|
 //! | [`scenario`] | the scenario file: as written, checked, as meant |
 //! | [`workload`] | jobs: written out, generated, or read from a trace |
+//! | [`random`] | chance: one generator, a stream for each purpose |
 //! | [`outcome`] | what a run yields: jobs, steps, accounts, decisions |
 //!
 //! Time is integer milliseconds since the scenario's start ([`Ms`]); calendar time is made of it for the controller.
 
 pub mod outcome;
+pub mod random;
 pub mod scenario;
 pub mod workload;
 
