@@ -14,7 +14,7 @@ use clap::ValueEnum;
 use serde::Serialize;
 
 use super::{exit, terminal};
-use crate::policy::{Diagnostic, DiagnosticJson, LoadOptions, Severity, diagnostic, load, load::MAX_BYTES};
+use crate::policy::{Diagnostic, DiagnosticJson, LoadOptions, Severity, diagnostic, document::MAX_BYTES, load};
 
 /// Arguments of `validate`.
 #[derive(Debug, clap::Args)]

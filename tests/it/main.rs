@@ -51,6 +51,10 @@ mod policy_file;
 // Round trips, and texts at random.
 mod policy_properties;
 
+// -- The simulator's inputs
+// What a scenario file means: defaults, shapes, schema.
+mod scenario;
+
 // -- Decision and loop
 // Crashes, lost answers and changes of mind through the real loop, in the little world.
 mod controller;
