@@ -28,6 +28,8 @@ mod onlooker;
 mod fixtures;
 // A real YARN, for whoever needs one.
 mod lab;
+// Outcomes of runs: by hand, and a little cluster played through.
+mod outcomes;
 // What stands before a real ResourceManager and misbehaves for a while.
 mod proxy;
 // Ticks to show and log, written out once.
@@ -88,6 +90,12 @@ mod yarn_rest;
 mod yarn_rpc;
 // Recorded answers of real ResourceManagers, and answers as other versions would give them.
 mod yarn_wire;
+
+// -- Report
+// Figures against values worked out by hand, the table, CSV and JSON, expectations.
+mod report;
+// What holds for every run: the bounds against every plan, distributions.
+mod report_props;
 
 // -- On a real Hadoop
 // The daemon killed between any two steps, signalled, doubled: nothing is forgotten, nothing done twice.
