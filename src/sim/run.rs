@@ -18,8 +18,7 @@ use super::{
 };
 use crate::{
     controller::{Controller, Halt},
-    model::GroupName,
-    policy::Policy,
+    policy::{GroupPolicy, Policy},
     ports::Wake,
 };
 
@@ -102,8 +101,10 @@ fn close(run: &Run, stage: Stage<'_>, mut violations: Vec<Violation>) -> Outcome
         remarks.push(format!("{} jobs failed because YARN refused an ask larger than any node", closed.rejected));
     }
     violations.truncate(VIOLATIONS_MAX);
-    let max = |group: GroupName| run.policy.group(group).max_instances;
-    let groups_there = closed.groups.keys().copied();
+    let bounds = |bound: fn(GroupPolicy) -> u32| {
+        closed.groups.keys().map(|group| bound(run.policy.group(*group))).fold(0, u32::saturating_add)
+    };
+    let (min_workers, max_workers) = (bounds(|group| group.min_instances), bounds(|group| group.max_instances));
     let mut counts = closed.counts;
     counts.looks = looks;
     Outcome {
@@ -112,7 +113,8 @@ fn close(run: &Run, stage: Stage<'_>, mut violations: Vec<Violation>) -> Outcome
         seed: run.seed,
         start: run.scenario.start,
         end_ms,
-        max_workers: groups_there.map(max).fold(0, u32::saturating_add),
+        min_workers,
+        max_workers,
         groups: closed.groups,
         jobs: closed.jobs,
         steps: closed.steps,
