@@ -49,9 +49,9 @@ pub enum Command {
     Plan(Box<plan::Args>),
     /// Explain decisions from the decision log: time, pending, workers, decision, reason
     Explain(explain::Args),
-    /// Check policy files: every error with line, column and a caret, and warnings about what will hurt
+    /// Check policy and scenario files: every error with line, column and a caret, and warnings about what will hurt
     Validate(validate::Args),
-    /// Print the JSON Schema of policy files, for editors
+    /// Print the JSON Schema of policy files, or of scenario files, for editors
     Schema(schema::Args),
 }
 

@@ -56,6 +56,8 @@ mod policy_properties;
 // -- The simulator's inputs
 // What a scenario file means: defaults, shapes, schema.
 mod scenario;
+// What is said about bad and doubtful scenario files, in full.
+mod scenario_diagnostics;
 
 // -- Decision and loop
 // Crashes, lost answers and changes of mind through the real loop, in the little world.

@@ -1,14 +1,15 @@
 //! From a workload as written to one as meant: defaults, bounds, and what must fit together with queues and workers.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use super::{
-    Executors, Generator, Job, OnLoss, Stage, TaskGroup, TraceFormat, TraceSource, Work,
+    Executors, Generator, Job, OnLoss, Stage, TaskGroup, Work,
     draw_check::{draw, sizes, weights},
     spec::{
         CheckpointSpec, ExecutorsSpec, GangSpec, GeneratorSpec, JobSpec, OnLossSpec, ResourcesSpec, StageSpec,
         TaskGroupSpec, TraceSpec, WorkloadSpec,
     },
+    trace_check::trace,
 };
 use crate::{
     model::Resources,
@@ -31,6 +32,9 @@ pub const LONGEST: Duration = Duration::from_secs(10 * 365 * 86_400);
 
 /// Most jobs of one entry, most tasks of a stage, most containers of a group: more is a slip of the fingers.
 const MANY: u32 = 1_000_000;
+
+/// Most jobs that all generators draw.
+const MOST_DRAWN: f64 = 1e7;
 
 /// The share of maps that are done before reducers are asked for (`mapreduce.job.reduce.slowstart.completedmaps`).
 const SLOW_START: f64 = 0.05;
@@ -71,11 +75,14 @@ pub fn check(c: &mut Checker<'_>, path: &Path, spec: &WorkloadSpec, around: &Sur
         let message = format!("`{path}` is empty: nothing would be submitted");
         c.error("no-jobs", path, message, |error| error.help("write `jobs`, `generate` or `traces`"));
     }
-    let jobs = each(c, &path.key("jobs"), &spec.jobs, |c, path, job: &JobSpec| written(c, path, job, around));
+    let mut total = 0;
+    let jobs =
+        each(c, &path.key("jobs"), &spec.jobs, |c, path, job: &JobSpec| written(c, path, job, around, &mut total));
+    let mut drawn = 0.0;
     let generators = each(c, &path.key("generate"), &spec.generate, |c, path, spec: &GeneratorSpec| {
-        generator(c, path, spec, around)
+        generator(c, path, spec, around, &mut drawn)
     });
-    same_names(c, &path.key("generate"), &generators);
+    same_names(c, &path.key("generate"), &spec.generate);
     let traces = each(c, &path.key("traces"), &spec.traces, |c, path, spec: &TraceSpec| trace(c, path, spec, around));
     Some(WorkloadPlan { jobs: jobs.into_iter().flatten().collect(), generators, traces })
 }
@@ -100,18 +107,28 @@ pub fn each<T: Clone, U>(
 }
 
 /// A generator's name is its stream of random numbers, and its jobs' name.
-fn same_names(c: &mut Checker<'_>, path: &Path, generators: &[Generator]) {
-    let mut seen: BTreeMap<&str, ()> = BTreeMap::new();
-    for (index, generator) in generators.iter().enumerate() {
-        if seen.insert(&generator.name, ()).is_some() {
+fn same_names(c: &mut Checker<'_>, path: &Path, field: &Field<Vec<Field<GeneratorSpec>>>) {
+    let mut seen: Vec<&String> = Vec::new();
+    let items = field.value().map_or(&[][..], Vec::as_slice);
+    for (index, item) in items.iter().enumerate() {
+        let Some(name) = item.value().and_then(|spec| spec.name.value()) else { continue };
+        if seen.contains(&name) {
             let path = path.index(index).key("name");
-            let message = format!("`{path}`: another generator is called `{}` too", generator.name);
+            let message = format!("`{path}`: another generator is called `{name}` too");
             c.error("duplicate-name", &path, message, |error| error);
         }
+        seen.push(name);
     }
 }
 
-fn written(c: &mut Checker<'_>, path: &Path, spec: &JobSpec, around: &Surroundings<'_>) -> Option<Vec<Job>> {
+/// A job, as often as it comes; `total` counts all of them.
+fn written(
+    c: &mut Checker<'_>,
+    path: &Path,
+    spec: &JobSpec,
+    around: &Surroundings<'_>,
+    total: &mut u32,
+) -> Option<Vec<Job>> {
     let name = name(c, &path.key("name"), &spec.name);
     let at = time(c, &path.key("at"), &spec.at, Duration::ZERO).unwrap_or_default();
     let every = time(c, &path.key("every"), &spec.every, Duration::ZERO).unwrap_or_default();
@@ -128,11 +145,17 @@ fn written(c: &mut Checker<'_>, path: &Path, spec: &JobSpec, around: &Surroundin
     };
     let job = job(c, path, &body, around);
     let (name, count, job) = (name?, count?, job?);
+    *total = total.saturating_add(count);
+    if *total > MANY {
+        let message = format!("there are more than {MANY} jobs up to `{path}`");
+        c.error("too-many-jobs", &path.key("count"), message, |error| error.help("see `generate` and `traces`"));
+        return None;
+    }
     never_fits(c, &path.key("name"), &job, around);
     let last = ms(at).saturating_add(ms(every).saturating_mul((count - 1).into()));
     if around.end.is_some_and(|end| last >= ms(end)) {
-        let message = format!("`{path}` is submitted after the end of the scenario, and left out");
-        let message = if count > 1 { format!("some of {message}") } else { message };
+        let what = if count > 1 { "jobs of " } else { "" };
+        let message = format!("{what}`{path}` would come after the end of the scenario, and are left out");
         c.warn("after-the-end", &path.key("at"), message, |warning| warning.help("see `duration`"));
     }
     let jobs = (0..count).map(|n| Job {
@@ -271,7 +294,14 @@ fn executors(c: &mut Checker<'_>, path: &Path, spec: &ExecutorsSpec, is_drawn: b
     }))
 }
 
-fn generator(c: &mut Checker<'_>, path: &Path, spec: &GeneratorSpec, around: &Surroundings<'_>) -> Option<Generator> {
+/// A generator; `drawn` counts the jobs that all of them draw, on average.
+fn generator(
+    c: &mut Checker<'_>,
+    path: &Path,
+    spec: &GeneratorSpec,
+    around: &Surroundings<'_>,
+    drawn: &mut f64,
+) -> Option<Generator> {
     let name = name(c, &path.key("name"), &spec.name);
     c.missing(&path.key("jobsPerDay"), &spec.jobs_per_day);
     let jobs_per_day = c.number(&path.key("jobsPerDay"), &spec.jobs_per_day, 0.0..=10_000_000.0);
@@ -297,8 +327,9 @@ fn generator(c: &mut Checker<'_>, path: &Path, spec: &GeneratorSpec, around: &Su
     let (job, until, jobs_per_day) = (job?, until?, jobs_per_day?);
     never_fits(c, &path.key("name"), &job, around);
     let days = until.saturating_sub(from).as_secs_f64() / 86_400.0;
-    if jobs_per_day * days > 10.0 * f64::from(MANY) {
-        let message = format!("`{path}` would draw {:.0} jobs", jobs_per_day * days);
+    *drawn += jobs_per_day * days;
+    if *drawn > MOST_DRAWN {
+        let message = format!("the generators up to `{path}` would draw {drawn:.0} jobs");
         c.error("too-many-jobs", &path.key("jobsPerDay"), message, |error| error.help("ten million are allowed"));
     }
     let duration = match duration {
@@ -346,58 +377,6 @@ fn until(
     Some(until)
 }
 
-fn trace(c: &mut Checker<'_>, path: &Path, spec: &TraceSpec, around: &Surroundings<'_>) -> Option<TraceSource> {
-    let format = c.require(&path.key("format"), &spec.format);
-    let file = c.require(&path.key("file"), &spec.file);
-    let cluster = c.read(&path.key("cluster"), &spec.cluster);
-    let skip = time(c, &path.key("skip"), &spec.skip, Duration::ZERO);
-    let queue = queue(c, &path.key("queue"), &spec.queue, around);
-    let on_loss = on_loss(c, &path.key("onLoss"), &spec.on_loss);
-    let written = container(c, &path.key("container"), &spec.container);
-    let format = format?;
-    let mut takes_no = |name: &str, is_written: bool| {
-        if is_written {
-            let message = format!("`{}` has no meaning in a trace of this format", path.key(name));
-            c.error("not-of-this-kind", &path.key(name), message, |error| error.help("remove it"));
-        }
-    };
-    takes_no("cluster", format != TraceFormat::Philly && cluster.is_some());
-    takes_no("container", format == TraceFormat::Rows && written.is_some());
-    takes_no("queue", format == TraceFormat::Rows && !matches!(spec.queue, Field::Absent));
-    let container = match &spec.container {
-        Field::Absent => usual_container(format, around.primary?),
-        _ => written?,
-    };
-    let asks = match format {
-        TraceFormat::Philly => Resources { gpus: 1, ..container },
-        TraceFormat::Gaia | TraceFormat::Swim | TraceFormat::Rows => container,
-    };
-    if format != TraceFormat::Rows && !fits_somewhere(asks, around) {
-        let message = format!("no worker has room for a container of `{path}`: its jobs would wait for ever");
-        c.warn("never-fits", &path.key("file"), message, |warning| warning.help(room(asks, around)));
-    }
-    Some(TraceSource {
-        format,
-        file: file?,
-        cluster,
-        skip_ms: ms(skip?),
-        queue: queue?,
-        container: asks,
-        on_loss: on_loss?,
-    })
-}
-
-/// The size of a container that a trace does not know: of one GPU, of one core, of one map or reduce.
-fn usual_container(format: TraceFormat, worker: Resources) -> Resources {
-    let share = |n: u64| Resources::new(worker.memory_mb / n.max(1), (worker.vcores / n.max(1)).max(1), 0);
-    match format {
-        TraceFormat::Philly => share(worker.gpus),
-        TraceFormat::Gaia => share(worker.vcores),
-        // Hadoop's defaults: `mapreduce.{map,reduce}.memory.mb` and `.cpu.vcores`.
-        TraceFormat::Swim | TraceFormat::Rows => Resources::new(1024, 1, 0),
-    }
-}
-
 /// Memory, cores and GPUs; a whole amount in a mapping of its own.
 pub fn container(c: &mut Checker<'_>, path: &Path, field: &Field<ResourcesSpec>) -> Option<Resources> {
     let spec = c.read(path, field)?;
@@ -429,7 +408,8 @@ fn name(c: &mut Checker<'_>, path: &Path, field: &Field<String>) -> Option<Arc<s
     Some(name.into())
 }
 
-fn queue(c: &mut Checker<'_>, path: &Path, field: &Field<String>, around: &Surroundings<'_>) -> Option<Arc<str>> {
+/// A leaf queue that exists; the first one where none is written.
+pub fn queue(c: &mut Checker<'_>, path: &Path, field: &Field<String>, around: &Surroundings<'_>) -> Option<Arc<str>> {
     let first = around.queues.first().map_or("default", |queue| &queue.name);
     let written = match field {
         Field::Absent => return Some(first.into()),
@@ -449,7 +429,8 @@ fn queue(c: &mut Checker<'_>, path: &Path, field: &Field<String>, around: &Surro
     Some(written.into())
 }
 
-fn on_loss(c: &mut Checker<'_>, path: &Path, field: &Field<OnLossSpec>) -> Option<OnLoss> {
+/// What the loss of a container means.
+pub fn on_loss(c: &mut Checker<'_>, path: &Path, field: &Field<OnLossSpec>) -> Option<OnLoss> {
     match field {
         Field::Absent => Some(OnLoss::Restart),
         _ => match c.read(path, field)? {
@@ -501,25 +482,28 @@ pub fn ms(time: Duration) -> Ms {
     Ms::try_from(time.as_millis()).unwrap_or(Ms::MAX)
 }
 
-fn fits_somewhere(size: Resources, around: &Surroundings<'_>) -> bool {
+/// Whether a worker has room for a container; where workers are not known, nothing is said.
+pub fn fits_somewhere(size: Resources, around: &Surroundings<'_>) -> bool {
     around.workers.is_empty() || around.workers.iter().any(|worker| size.fits(*worker))
 }
 
 /// Warns of a job with a container that fits no worker.
 fn never_fits(c: &mut Checker<'_>, path: &Path, job: &Job, around: &Surroundings<'_>) {
-    let master = job.master.into_iter().map(|size| ("the application master", size));
-    let containers: Vec<(&str, Resources)> = match &job.work {
-        Work::Gang { groups, .. } => groups.iter().map(|group| (&*group.name, group.resources)).collect(),
-        Work::Stages(stages) => stages.iter().map(|stage| (&*stage.name, stage.resources)).collect(),
-        Work::Executors(executors) => vec![("an executor", executors.resources)],
+    let named = |name: &str, size: Resources| (format!("a container of `{name}`"), size);
+    let master = job.master.into_iter().map(|size| ("the application master".to_string(), size));
+    let containers: Vec<_> = match &job.work {
+        Work::Gang { groups, .. } => groups.iter().map(|group| named(&group.name, group.resources)).collect(),
+        Work::Stages(stages) => stages.iter().map(|stage| named(&stage.name, stage.resources)).collect(),
+        Work::Executors(executors) => vec![("an executor".into(), executors.resources)],
     };
     let mut all = master.chain(containers);
     let Some((what, size)) = all.find(|(_, size)| !fits_somewhere(*size, around)) else { return };
-    let message = format!("no worker has room for {what} of this job: it would wait for ever");
+    let message = format!("no worker has room for {what}: the job would wait for ever");
     c.warn("never-fits", path, message, |warning| warning.help(room(size, around)));
 }
 
-fn room(size: Resources, around: &Surroundings<'_>) -> String {
+/// What a container asks for, and what there is.
+pub fn room(size: Resources, around: &Surroundings<'_>) -> String {
     let words = |r: &Resources| format!("{} MB, {} cores, {} GPUs", r.memory_mb, r.vcores, r.gpus);
     let workers: Vec<_> = around.workers.iter().map(words).collect();
     format!("it asks for {}; a worker offers {}", words(&size), workers.join(" or "))

@@ -22,14 +22,13 @@ const FIELDS: [&str; 3] = ["arrival_time", "length", "cpus"];
 pub fn read(source: &TraceSource, text: &str) -> Result<(Vec<Job>, TraceNote), TraceError> {
     let mut table = Table::with_header(&source.file, text, &FIELDS)?;
     let mut found: Vec<(Ms, u32, Ms, u64)> = Vec::new();
-    let (mut idle, mut short, mut number) = (0, 0, 0_u64);
+    let (mut idle, mut short) = (0, 0);
     while let Some(row) = table.next_row() {
-        number += 1;
         match read_row(&row) {
             Err(bad) => table.bad(&bad),
             Ok((_, 0, _)) => idle += 1,
             Ok((_, _, 0)) => short += 1,
-            Ok((at, cpus, length)) => found.push((at, cpus, length, number)),
+            Ok((at, cpus, length)) => found.push((at, cpus, length, row.line())),
         }
     }
     table.note.leave_out(idle, "asked for no core");
@@ -38,8 +37,8 @@ pub fn read(source: &TraceSource, text: &str) -> Result<(Vec<Job>, TraceNote), T
     let first = found.iter().map(|(at, ..)| *at).min().unwrap_or(0);
     let worker: Arc<str> = "worker".into();
     let application_type: Arc<str> = "PAI".into();
-    let jobs = found.into_iter().map(|(at, containers, duration_ms, number)| Job {
-        name: format!("pai-{number}").into(),
+    let jobs = found.into_iter().map(|(at, containers, duration_ms, line)| Job {
+        name: format!("pai-{line}").into(),
         application_type: application_type.clone(),
         queue: source.queue.clone(),
         submit_ms: at - first,

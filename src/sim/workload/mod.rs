@@ -3,7 +3,7 @@
 //! | file | what it does |
 //! |---|---|
 //! | [`spec`] | the workload as written |
-//! | [`check`], [`draw_check`] | from as written to as meant |
+//! | [`check`], [`draw_check`], [`trace_check`] | from as written to as meant |
 //! | [`build`](mod@build) | all parts put together, in the order of submission |
 //! | [`generate`] | jobs drawn at random |
 //! | [`table`] | rows of a trace, and what is said of bad ones |
@@ -19,6 +19,7 @@ pub mod rows;
 pub mod spec;
 pub mod swim;
 pub mod table;
+pub mod trace_check;
 
 use std::sync::Arc;
 
