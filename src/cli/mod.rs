@@ -11,6 +11,9 @@ pub mod plan_view;
 pub mod policy_file;
 pub mod run;
 pub mod schema;
+mod sim_input;
+mod sim_runs;
+pub mod simulate;
 mod terminal;
 pub mod validate;
 pub mod wall_clock;
@@ -49,6 +52,8 @@ pub enum Command {
     Plan(Box<plan::Args>),
     /// Explain decisions from the decision log: time, pending, workers, decision, reason
     Explain(explain::Args),
+    /// Try policies on a scenario or a trace: the daemon's own loop over a simulated cluster
+    Simulate(Box<simulate::Args>),
     /// Check policy and scenario files: every error with line, column and a caret, and warnings about what will hurt
     Validate(validate::Args),
     /// Print the JSON Schema of policy files, or of scenario files, for editors
@@ -70,6 +75,7 @@ fn execute(command: Command) -> ExitCode {
         Command::Run(args) => run::run(&args),
         Command::Plan(args) => plan::run(&args),
         Command::Explain(args) => explain::run(&args),
+        Command::Simulate(args) => simulate::run(&args),
         Command::Validate(args) => validate::run(&args),
         Command::Schema(args) => schema::run(&args),
     }

@@ -124,7 +124,7 @@ pub fn workload(scenario: &Scenario, home: &Path, seed: u64) -> Result<(Workload
     }
     let end = scenario.duration.map(|duration| Ms::try_from(duration.as_millis()).unwrap_or(Ms::MAX));
     let built =
-        build::build(&scenario.workload, &scenario.cluster.queues, scenario.start, seed, end, &texts).map_err(anyhow::Error::from)?;
+        build(&scenario.workload, &scenario.cluster.queues, scenario.start, seed, end, &texts).map_err(anyhow::Error::from)?;
     if built.0.jobs.is_empty() {
         return Err(anyhow!("there is not one job to simulate").into());
     }
@@ -148,7 +148,8 @@ pub fn trace_kind(file: &Path) -> Result<TraceKind, Failure> {
 /// # Errors
 /// It cannot be read.
 pub fn clusters(file: &Path) -> Result<Vec<String>, Failure> {
-    Ok(philly::clusters(&text(file, TRACE_BYTES_MAX)?).into_iter().collect())
+    let clusters = philly::clusters(&file.display().to_string(), &text(file, TRACE_BYTES_MAX)?);
+    Ok(clusters.map_err(anyhow::Error::from)?.into_keys().collect())
 }
 
 /// A file's text.
