@@ -15,6 +15,7 @@ use super::{
     connect::Failure,
     exit,
     sim_input::{self, NamedPolicy, TraceKind},
+    sim_report::{self, Drawn, Origin},
     sim_runs::{self, Ran},
     terminal,
 };
@@ -160,6 +161,9 @@ fn simulate(args: &Args) -> Result<(), Failure> {
     } else {
         print(args, &ran.iter().map(|ran| ran.figures.clone()).collect::<Vec<_>>())?;
     }
+    if let Some(file) = &args.report {
+        write_report(args, file, &subjects, &ran)?;
+    }
     judge(&subjects, &ran)
 }
 
@@ -258,6 +262,31 @@ fn print(args: &Args, figures: &[Figures]) -> Result<(), Failure> {
     // A reader that went away (`| head`) changes nothing about what came of it.
     let _ = writeln!(io::stdout(), "{}", text.trim_end());
     Ok(())
+}
+
+/// One page for all runs of the first cluster, its first seed alone.
+fn write_report(args: &Args, file: &Path, subjects: &[Subject], ran: &[Ran]) -> Result<(), Failure> {
+    let Some(first) = subjects.first() else { return Ok(()) };
+    let seeds = usize::try_from(args.seeds).unwrap_or(usize::MAX);
+    let of_first = ran.iter().take(ran.len() / subjects.len()).step_by(seeds);
+    let drawn: Vec<_> = of_first
+        .filter_map(|ran| Some(Drawn { outcome: ran.outcome.as_ref()?, figures: &ran.figures }))
+        .collect();
+    let origin = Origin {
+        description: first.scenario.description.clone(),
+        command: command_line(),
+        files: args.scenario.iter().chain(&args.trace).chain(&args.policy).cloned().collect(),
+    };
+    let address = sim_report::write(file, &drawn, &origin)?;
+    let _ = writeln!(io::stderr(), "report: {address}");
+    Ok(())
+}
+
+/// The command as it was given.
+fn command_line() -> String {
+    let words: Vec<_> = std::env::args().skip(1).collect();
+    let words = shlex::try_join(words.iter().map(String::as_str)).unwrap_or_else(|_| words.join(" "));
+    format!("yarn-autoscaler {words}")
 }
 
 /// Means where there are several seeds.

@@ -13,6 +13,7 @@
 //! | [`page`] | one self-contained HTML page; drawn by [`svg`] and [`axis`], thinned out by [`thin`] |
 //! | [`words`] | figures as people write them |
 
+pub mod axis;
 pub mod bounds;
 pub mod costs;
 pub mod elasticity;
@@ -20,6 +21,9 @@ pub mod expectations;
 pub mod figures;
 pub mod machine;
 pub mod names;
+pub mod page;
+pub mod svg;
+pub mod thin;
 pub mod seeds;
 
 pub mod table;
