@@ -70,6 +70,8 @@ fn play(args: &Args) -> Result<(), Failure> {
         policy: policy.policy,
         policy_name: policy.name,
         seed: scenario.seed,
+        // Each look is shown.
+        skips_idle: args.speed == 0.0,
         scenario: Arc::new(scenario),
     };
     let outcome = simulate(&scene, &mut Show { live: Live::stdout(), speed: args.speed });

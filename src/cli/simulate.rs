@@ -246,6 +246,7 @@ fn runs(args: &Args, subjects: &[Subject], policies: &[NamedPolicy]) -> Vec<Run>
                     policy: policy.clone(),
                     policy_name: name.clone(),
                     seed: scenario.seed.wrapping_add(seed),
+                    skips_idle: true,
                 });
             }
         }

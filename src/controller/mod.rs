@@ -122,8 +122,13 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
         loop {
             let decision = self.tick(clock.now()).await?;
             let next_at = decision.next_at.max(clock.now() + PAUSE_MIN);
-            if clock.sleep_until(next_at).await == Wake::Stop {
-                return Ok(());
+            match clock.sleep_until(next_at).await {
+                Wake::Tick => {}
+                Wake::Skipped { looks, pace } => {
+                    let keep = decide::keep_samples(&self.policy, self.settings.poll_interval);
+                    self.history.repeat(looks, pace, keep);
+                }
+                Wake::Stop => return Ok(()),
             }
         }
     }

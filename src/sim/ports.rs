@@ -9,11 +9,11 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::{
     Ms, Watch,
     journal::Decisions,
+    run::Run,
     scenario::{Fault, Scenario},
     world::{Refusal, World, ms},
 };
 use crate::{
-    decide,
     model::{Capacity, GroupName, Node, NodeId, Observation, Resources, State},
     ports::{
         Clock, Cluster, ErrorKind, Journal, OperationState, PolicyChange, PolicySource, PortError, Provider, StateStore,
@@ -34,8 +34,10 @@ pub(super) struct Stage<'a> {
     stored: State,
     generation: u64,
     watch: &'a mut dyn Watch,
-    /// Whether the last look said that later ones decide the same, and over which time samples must be alike for that.
-    settled: Option<Ms>,
+    /// The last look said that later ones decide the same.
+    settled: bool,
+    /// Looks that would say the same as the last one are left out.
+    skips_idle: bool,
     /// The run ends here; `None`: not known before the last job has ended.
     pub(super) ends_at: Option<Ms>,
     cut_off_at: Ms,
@@ -47,7 +49,9 @@ pub(super) struct Stage<'a> {
 }
 
 impl<'a> Stage<'a> {
-    pub(super) fn new(world: World, scenario: Arc<Scenario>, last_submit: Ms, watch: &'a mut dyn Watch) -> Self {
+    pub(super) fn new(world: World, run: &Run, watch: &'a mut dyn Watch) -> Self {
+        let (scenario, skips_idle) = (Arc::clone(&run.scenario), run.skips_idle);
+        let last_submit = run.workload.jobs.last().map_or(0, |job| job.submit_ms);
         let cut_off_at = (last_submit * PATIENCE_FACTOR).max(last_submit + ms(PATIENCE));
         Self {
             world,
@@ -55,7 +59,8 @@ impl<'a> Stage<'a> {
             stored: State::default(),
             generation: 0,
             watch,
-            settled: None,
+            settled: false,
+            skips_idle,
             ends_at: scenario.duration.map(ms),
             cut_off_at,
             dying: None,
@@ -80,11 +85,28 @@ impl<'a> Stage<'a> {
     /// The controller sleeps until `at`.
     fn sleep(&mut self, at: DateTime<Utc>) -> Wake {
         let from = self.world.now();
-        let mut until = self.world_time(at).max(from);
-        if let Some(window) = self.settled {
-            until = self.skip(from, until, window);
+        let until = self.world_time(at).max(from);
+        let skipped = if self.settled && self.skips_idle { self.looks_in_vain(from, until) } else { 0 };
+        let pace = until - from;
+        if skipped > 0 {
+            self.decisions.repeat(skipped, until + (skipped - 1) * pace);
         }
-        self.pass(until)
+        match self.pass(until + skipped * pace) {
+            Wake::Tick if skipped > 0 => Wake::Skipped { looks: skipped, pace: Duration::from_millis(pace) },
+            wake => wake,
+        }
+    }
+
+    /// How many looks, from `until` on, would come before anything happens: each of them would say what the last one
+    /// did. Where nothing will ever happen, what waits now waits for ever, and the run ends.
+    fn looks_in_vain(&mut self, from: Ms, until: Ms) -> u64 {
+        let happens = self.world.next_at();
+        if happens.is_none() && self.ends_at.is_none() {
+            self.ends_at = Some(until);
+            return 0;
+        }
+        let first = happens.unwrap_or(Ms::MAX).min(self.ends_at.unwrap_or(self.cut_off_at));
+        first.saturating_sub(until).div_ceil((until - from).max(1))
     }
 
     /// The world goes on until then, or to its end.
@@ -320,7 +342,7 @@ impl Journal for Port<'_, '_> {
         let mut stage = self.stage.borrow_mut();
         let now = stage.world.now();
         stage.decisions.add(now, tick);
-        stage.settled = tick.settled.then(|| ms(decide::keep_samples(tick.policy, tick.situation.poll_interval)));
+        stage.settled = tick.settled;
         stage.watch.tick(now, tick);
     }
 }

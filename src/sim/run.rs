@@ -38,13 +38,15 @@ pub struct Run {
     pub policy_name: String,
     /// Where all chance begins.
     pub seed: u64,
+    /// Looks are left out that would say the same as the one before, because nothing has happened since and nothing in
+    /// the decision depends on the time: the outcome is the same, and comes sooner.
+    pub skips_idle: bool,
 }
 
 /// Runs to the end. The same run gives the same outcome.
 pub fn run(run: &Run, watch: &mut dyn Watch) -> Outcome {
     let world = World::new(Arc::clone(&run.scenario), Arc::clone(&run.workload), run.seed);
-    let last_submit = run.workload.jobs.last().map_or(0, |job| job.submit_ms);
-    let stage = RefCell::new(Stage::new(world, Arc::clone(&run.scenario), last_submit, watch));
+    let stage = RefCell::new(Stage::new(world, run, watch));
     let mut violations = Vec::new();
     while let Some(halt) = live(run, &stage) {
         violations.push(Violation {

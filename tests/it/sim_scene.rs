@@ -103,6 +103,7 @@ pub fn conference() -> Outcome {
         policy,
         policy_name: "autoscale_tony".into(),
         seed: 1,
+        skips_idle: true,
     };
     run(&run_it, &mut Unwatched)
 }
