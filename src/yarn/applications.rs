@@ -118,7 +118,9 @@ impl Reader<'_> {
     pub async fn alive(&self, submitted_since_ms: Option<i64>) -> Result<Vec<AppRecord>, PortError> {
         let mut path = format!("apps?states={ALIVE}&{DESELECTED}");
         since(&mut path, "startedTimeBegin", submitted_since_ms);
-        self.get(&path, applications).await
+        let mut alive = self.get(&path, applications).await?;
+        alive.retain(|app| !app.is_over());
+        Ok(alive)
     }
 
     /// The applications that are over and that the ResourceManager still remembers, in the order of their ends; those
@@ -135,6 +137,7 @@ impl Reader<'_> {
         since(&mut path, "startedTimeBegin", submitted_since_ms);
         since(&mut path, "finishedTimeBegin", ended_since_ms);
         let mut over = self.get(&path, applications).await?;
+        over.retain(AppRecord::is_over);
         over.sort_by(|a, b| (a.finished_ms, &a.id).cmp(&(b.finished_ms, &b.id)));
         Ok(over)
     }

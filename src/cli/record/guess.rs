@@ -4,7 +4,8 @@
 //! YARN keeps of an application that is over: when its master was launched, when it ended, and the memory, cores and
 //! GPUs of its containers, each times the seconds that they were held. The rule, in this order:
 //!
-//! 1. The master had the assumed size for the whole run time, or less where less was used in all.
+//! 1. The master had the assumed size for the whole run time, or that of all containers on average where that is less:
+//!    no master is taken to be larger than the others.
 //! 2. What remains was held by like containers for so many container seconds in all: the GPU seconds, of one GPU each;
 //!    without GPUs, the memory seconds over the assumed size. Never more than the core seconds, since a container has
 //!    a core at least: where those are fewer, the containers were larger.
@@ -55,28 +56,29 @@ pub struct Like {
 pub fn guess(used: Resources, run_s: f64, master: Option<Resources>, assumed: &Assumed) -> Guess {
     let [memory, vcores, gpus] = [used.memory_mb, used.vcores, used.gpus].map(float);
     let of_master = master.unwrap_or(assumed.master);
-    let master_memory = float(of_master.memory_mb).min(memory / run_s);
-    let rest = [
-        (memory - master_memory * run_s).max(0.0),
-        vcores - float(of_master.vcores) * run_s,
-        (gpus - float(of_master.gpus) * run_s).max(0.0),
-    ];
-    let alone = || {
-        let held = Resources::new(whole(memory / run_s), whole(vcores / run_s).max(1), whole(gpus / run_s));
-        Guess { master: master.unwrap_or(held), others: None }
+    let rest_vcores = vcores - float(of_master.vcores) * run_s;
+    let rest_gpus = (gpus - float(of_master.gpus) * run_s).max(0.0);
+    // With GPUs it is known for how many container seconds the others were there; else they had a core each at most.
+    let others_s = if rest_gpus > 0.0 { rest_gpus.min(rest_vcores) } else { rest_vcores };
+    let master_memory = match master {
+        Some(known) => float(known.memory_mb),
+        None => float(of_master.memory_mb).min(memory / (run_s + others_s.max(0.0))),
     };
-    let wanted_s = if rest[2] > 0.0 { rest[2] } else { rest[0] / float(assumed.container_memory_mb.max(1)) };
-    let container_s = wanted_s.min(rest[1]);
-    if rest[1] < NOISE_S.max(NOISE_PART * run_s) || container_s <= 0.0 {
-        return alone();
+    let rest_memory = (memory - master_memory * run_s).max(0.0);
+    let container_s =
+        if rest_gpus > 0.0 { others_s } else { others_s.min(rest_memory / float(assumed.container_memory_mb.max(1))) };
+    if rest_vcores < NOISE_S.max(NOISE_PART * run_s) || container_s <= 0.0 {
+        let held = Resources::new(whole(memory / run_s), whole(vcores / run_s).max(1), whole(gpus / run_s));
+        return Guess { master: master.unwrap_or(held), others: None };
     }
     let containers = (container_s / run_s - SLACK).ceil().max(1.0);
-    let [memory_mb, vcores, gpus] = rest.map(|amount| whole(amount / container_s));
+    let each = [rest_memory, rest_vcores, rest_gpus].map(|amount| whole(amount / container_s));
+    let [memory_mb, vcores, gpus] = each;
     Guess {
         master: Resources { memory_mb: whole(master_memory), ..of_master },
         others: Some(Like {
             containers: whole(containers),
-            size: Resources::new(memory_mb, vcores.max(1), gpus),
+            size: Resources::new(memory_mb.max(1), vcores.max(1), gpus),
             duration_s: container_s / containers,
         }),
     }
@@ -119,6 +121,16 @@ mod tests {
         }
         let each = Resources::new(4096, 1, 1);
         assert_eq!(others(used(2048, 20, 2, each, 14), 20), (2, each, 14), "1.4 GPUs on average are two containers");
+    }
+
+    #[test]
+    fn a_master_is_never_taken_to_be_larger_than_the_others() {
+        let each = Resources::new(512, 1, 1);
+        let used = used(256, 100, 2, each, 90);
+        let Guess { master, others } = guess(used, 100.0, None, &ASSUMED);
+        assert_eq!((master.memory_mb, others.unwrap().size.memory_mb), (421, 421));
+        let known = guess(used, 100.0, Some(Resources::new(256, 1, 0)), &ASSUMED);
+        assert_eq!(known.others.unwrap().size, each);
     }
 
     #[test]

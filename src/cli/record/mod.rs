@@ -45,8 +45,8 @@ const TOLD_LATE: Duration = Duration::from_secs(600);
 /// Record the cluster's load as a workload CSV, to be replayed in the simulator. Changes nothing.
 ///
 /// Without --follow: once, from what the ResourceManager still remembers. Of applications that are over it tells only
-/// totals, so their containers, sizes and durations are guessed: GPU seconds, or memory seconds over the assumed
-/// size, held by as few containers as can have done so within the run time. With --follow: looks at the running
+/// totals, so their containers, sizes and durations are guessed: the GPU seconds, or the memory seconds over the
+/// assumed size, held by as few containers as can have done so within the run time. With --follow: looks at the running
 /// containers again and again, which makes them exact. docs/record.md says more.
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -133,8 +133,7 @@ struct Recording<'a> {
     began: DateTime<Utc>,
     /// The end of the application that ended last, by the ResourceManager's clock.
     last_end_ms: i64,
-    /// The newest attempt of each application, and where its master logs.
-    attempts: BTreeMap<String, (String, Attempt)>,
+    onlooker: Onlooker,
 }
 
 impl<'a> Recording<'a> {
@@ -161,7 +160,7 @@ impl<'a> Recording<'a> {
             sheet: None,
             began,
             last_end_ms: ms_before(began, CLOCKS_DIFFER),
-            attempts: BTreeMap::new(),
+            onlooker: Onlooker::default(),
         })
     }
 
@@ -203,13 +202,14 @@ impl<'a> Recording<'a> {
 
     /// Reads all of a look, and remembers nothing of it but which attempts there are.
     async fn look(&mut self) -> Result<Look, PortError> {
+        self.onlooker.failures = 0;
         let reader = self.manager.reader().await?;
         let since_ms = self.args.since.map(|since| ms_before(self.began, since));
         let mut alive = Vec::new();
         // First those that are not over, then those that are: one that ends in between is in both lists, and not in none.
         for app in reader.alive(since_ms).await? {
             if self.recorder.wants(&app.id) {
-                let seen = seen(&reader, &app, &mut self.attempts).await?;
+                let seen = self.onlooker.see(&reader, &app).await?;
                 alive.push((app, seen));
             }
         }
@@ -232,7 +232,7 @@ impl<'a> Recording<'a> {
         }
         let ends = look.over.iter().filter_map(|app| app.finished_ms);
         self.last_end_ms = ends.max().unwrap_or(i64::MIN).max(self.last_end_ms);
-        self.attempts.retain(|id, _| look.alive.iter().any(|(app, _)| app.id == *id));
+        self.onlooker.attempts.retain(|id, _| look.alive.iter().any(|(app, _)| app.id == *id));
         if is_first && self.args.follow && self.args.since.is_none() {
             let alive = |app: &AppRecord| look.alive.iter().any(|(other, _)| other.id == app.id);
             let before: Vec<_> = look.over.extract_if(.., |app| !alive(app)).collect();
@@ -251,15 +251,15 @@ impl<'a> Recording<'a> {
 
     /// Writes what is left, and says what there is, also where something went wrong.
     fn end(mut self, mut result: Result<(), Failure>) -> Result<(), Failure> {
-        if self.sheet.is_none() {
-            return result;
-        }
         if result.is_ok() {
             let jobs = self.recorder.finish();
             result = self.write(&jobs).and_then(|()| Ok(self.sheet.as_ref().map_or(Ok(()), Sheet::sync)?));
         }
-        // A reader that went away changes nothing about the end.
-        let _ = write!(std::io::stderr(), "{}", self.recorder.summary);
+        if self.sheet.is_some() {
+            self.recorder.summary.unseen = self.onlooker.unseen;
+            // A reader that went away changes nothing about the end.
+            let _ = write!(std::io::stderr(), "{}", self.recorder.summary);
+        }
         match result {
             Err(failure) if sheet::is_closed(&failure.error) => Ok(()),
             result => result,
@@ -267,17 +267,44 @@ impl<'a> Recording<'a> {
     }
 }
 
-/// The containers of an application; none where it has ended meanwhile, or where we may not see them.
-async fn seen(
-    reader: &Reader<'_>,
-    app: &AppRecord,
-    attempts: &mut BTreeMap<String, (String, Attempt)>,
-) -> Result<Option<Seen>, PortError> {
-    if app.state != "RUNNING" && app.state != "ACCEPTED" {
-        return Ok(None);
+/// Reads containers, and remembers where: the newest attempt of each application, and where its master logs.
+#[derive(Debug, Default)]
+struct Onlooker {
+    attempts: BTreeMap<String, (String, Attempt)>,
+    /// Failures since one was read.
+    failures: u32,
+    /// How often containers could not be seen.
+    unseen: u64,
+}
+
+impl Onlooker {
+    /// The containers of an application; none where it has ended meanwhile, or where they cannot be seen.
+    async fn see(&mut self, reader: &Reader<'_>, app: &AppRecord) -> Result<Option<Seen>, PortError> {
+        if app.state != "RUNNING" && app.state != "ACCEPTED" {
+            return Ok(None);
+        }
+        match self.read(reader, app).await {
+            Ok(seen) => {
+                self.failures = 0;
+                Ok(seen)
+            }
+            Err(PortError { kind: ErrorKind::NotFound, .. }) => Ok(None),
+            // One that cannot be read must not end the look for all others, a ResourceManager that is gone must.
+            Err(error) if error.kind != ErrorKind::Denied && self.failures > 0 => Err(error),
+            Err(error) => {
+                if self.unseen == 0 {
+                    tracing::warn!("containers that cannot be seen (said once, counted in the end): {error}");
+                }
+                self.failures += u32::from(error.kind != ErrorKind::Denied);
+                self.unseen += 1;
+                Ok(None)
+            }
+        }
     }
-    let read = async {
-        let known = attempts.get(&app.id).filter(|(log, attempt)| *log == app.master_log && !attempt.master.is_empty());
+
+    async fn read(&mut self, reader: &Reader<'_>, app: &AppRecord) -> Result<Option<Seen>, PortError> {
+        let known = self.attempts.get(&app.id);
+        let known = known.filter(|(log, attempt)| *log == app.master_log && !attempt.master.is_empty());
         let attempt = match known {
             Some((_, attempt)) => Some(attempt.clone()),
             None => reader.attempt(&app.id).await?,
@@ -285,16 +312,8 @@ async fn seen(
         let Some(attempt) = attempt else { return Ok(None) };
         let containers = reader.containers(&app.id, &attempt.id).await?;
         let master = attempt.master.clone();
-        attempts.insert(app.id.clone(), (app.master_log.clone(), attempt));
+        self.attempts.insert(app.id.clone(), (app.master_log.clone(), attempt));
         Ok(Some(Seen { master, containers }))
-    };
-    match read.await {
-        Err(PortError { kind: ErrorKind::NotFound, .. }) => Ok(None),
-        Err(PortError { kind: ErrorKind::Denied, text }) => {
-            tracing::warn!("the containers of {} are not shown to us, only its totals: {text}", app.id);
-            Ok(None)
-        }
-        other => other,
     }
 }
 

@@ -177,11 +177,13 @@ fn named(groups: impl IntoIterator<Item = (GroupKey, u64, f64)>) -> Vec<Part> {
 /// unless it succeeded: then it was complete between two looks.
 fn gang(track: &Track, run_s: f64, rules: &Rules) -> Result<(Vec<Part>, Vec<Doubt>), Skip> {
     let known = track.master.as_ref().map(|master| master.resources);
-    if let (Some(complete), Some(size)) = (&track.complete, known) {
+    let complete = track.complete.as_ref().or(track.complete_once.as_ref());
+    if let (Some(complete), Some(size)) = (complete, known) {
         let duration_s = super::track::seconds(complete.since_ms, track.end_ms());
         let mut parts = vec![master(size, duration_s)];
         parts.extend(named(complete.sizes.iter().map(|(key, count)| (*key, *count, duration_s))));
-        return Ok((parts, Vec::new()));
+        let doubts = if track.complete.is_none() { vec![Doubt::SeenOnce] } else { Vec::new() };
+        return Ok((parts, doubts));
     }
     if !track.peak.is_empty() && track.app.final_status != "SUCCEEDED" {
         return Err(Skip::NeverComplete);

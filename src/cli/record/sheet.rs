@@ -101,7 +101,7 @@ impl Sheet {
     fn append(&mut self, fill: impl FnOnce(&mut csv::Writer<Vec<u8>>) -> csv::Result<()>) -> anyhow::Result<()> {
         let mut writer = csv::WriterBuilder::new().has_headers(false).from_writer(Vec::new());
         fill(&mut writer)?;
-        let bytes = writer.into_inner().map_err(|error| error.into_error())?;
+        let bytes = writer.into_inner().map_err(csv::IntoInnerError::into_error)?;
         match &mut self.to {
             To::Stdout => {
                 let mut stdout = io::stdout().lock();

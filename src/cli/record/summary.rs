@@ -25,6 +25,8 @@ pub enum Doubt {
     FromTotals,
     /// Some tasks came and went between two looks.
     Unseen,
+    /// A gang that was seen complete at one look only.
+    SeenOnce,
     /// It was not over.
     Unfinished,
     /// The ResourceManager forgot it.
@@ -53,6 +55,7 @@ impl Doubt {
             Self::Unseen => {
                 "some tasks came and went between two looks: as many were added as the totals ask for (look more often)"
             }
+            Self::SeenOnce => "gangs were seen complete once only: a container that was given back may be among theirs",
             Self::Unfinished => "were not over: their durations are what they had worked by then",
             Self::Vanished => "were forgotten by the ResourceManager: their ends are when they were last seen",
             Self::LaunchNotTold => {
@@ -75,6 +78,8 @@ pub struct Summary {
     pub doubts: BTreeMap<Doubt, u64>,
     /// Applications left out, by reason.
     pub skipped: BTreeMap<Skip, u64>,
+    /// How often the containers of an application could not be seen.
+    pub unseen: u64,
     /// Looks that failed.
     pub failed_looks: u64,
 }
@@ -110,6 +115,9 @@ impl fmt::Display for Summary {
         }
         for (skip, count) in &self.skipped {
             writeln!(f, "left out: {count}: {}", skip.words())?;
+        }
+        if self.unseen > 0 {
+            writeln!(f, "containers of an application that could not be seen: {} times", self.unseen)?;
         }
         if self.failed_looks > 0 {
             writeln!(f, "looks that failed: {}: what came and went meanwhile is known from totals", self.failed_looks)?;

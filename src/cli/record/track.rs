@@ -52,8 +52,10 @@ pub struct Track {
     pub app: AppRecord,
     /// Its (last) master.
     pub master: Option<ContainerRecord>,
-    /// The gang when it was complete, and most so.
+    /// The gang when it was complete, and most so: members that were there at two looks in a row.
     pub complete: Option<Complete>,
+    /// The same at one look.
+    pub complete_once: Option<Complete>,
     /// The most that a gang had and asked for at once.
     pub peak: BTreeMap<GroupKey, u64>,
     /// For how long it asked and had nothing but its master, in ms.
@@ -62,6 +64,10 @@ pub struct Track {
     pub absent: u32,
     groups: BTreeMap<GroupKey, Group>,
     live: BTreeMap<String, ContainerRecord>,
+    /// Whether it asked for anything at the last look.
+    asked: bool,
+    /// Whether it did, and had nothing but its master.
+    is_hungry: bool,
     heard_ms: i64,
 }
 
@@ -72,6 +78,29 @@ pub struct Complete {
     pub since_ms: i64,
     /// How many of each group.
     pub sizes: BTreeMap<GroupKey, u64>,
+}
+
+impl Complete {
+    /// Takes these members for the gang if they are more than were there before.
+    fn improve<'a>(best: &mut Option<Self>, members: impl Iterator<Item = &'a ContainerRecord> + Clone) {
+        let sizes = sizes(members.clone());
+        if total(&sizes) > best.as_ref().map_or(0, |best| total(&best.sizes)) {
+            let since_ms = members.map(|one| one.started_ms).max().unwrap_or(0);
+            *best = Some(Self { since_ms, sizes });
+        }
+    }
+}
+
+fn sizes<'a>(containers: impl Iterator<Item = &'a ContainerRecord>) -> BTreeMap<GroupKey, u64> {
+    let mut sizes = BTreeMap::new();
+    for one in containers {
+        *sizes.entry(GroupKey::new(one.priority, one.resources)).or_insert(0) += 1;
+    }
+    sizes
+}
+
+fn total(sizes: &BTreeMap<GroupKey, u64>) -> u64 {
+    sizes.values().sum()
 }
 
 /// Containers that have ended.
@@ -109,6 +138,9 @@ impl Track {
             app,
             master: None,
             complete: None,
+            complete_once: None,
+            asked: true,
+            is_hungry: false,
             peak: BTreeMap::new(),
             waited_ms: 0,
             absent: 0,
@@ -131,35 +163,36 @@ impl Track {
             self.ended(&one, before_ms, self.heard_ms);
         }
         self.master = masters.into_iter().next().or(self.master.take());
-        self.live = others;
-        self.note_gang();
-        if self.live.is_empty() && !self.app.asks.is_empty() {
-            let since_ms = self.master.as_ref().map_or(self.heard_ms, |master| master.started_ms.max(before_ms));
-            self.waited_ms += (self.heard_ms - since_ms).max(0);
+        let before = std::mem::replace(&mut self.live, others);
+        self.note_gang(&before);
+        if self.is_hungry {
+            let first_ms = self.live.values().map(|one| one.started_ms).min().unwrap_or(self.heard_ms);
+            self.waited_ms += (first_ms.min(self.heard_ms) - before_ms).max(0);
         }
+        self.is_hungry = self.live.is_empty() && self.asked && self.master.is_some();
     }
 
-    /// Asks were told a moment before the containers: one that came in between would count twice, and is left to the
-    /// next look. A gang that asks for nothing and has members is complete. (Its asks may also flicker upwards for a
-    /// moment, which is why they count only for a gang that never was.)
-    fn note_gang(&mut self) {
+    /// A gang that asks for nothing and has members is complete. YARN may hand out one container more than was asked
+    /// for, which goes back at once: so what counts is who was there at two looks in a row.
+    ///
+    /// Asks are told a moment before the containers: one that came in between would count twice, and is left to the
+    /// next look. Asks flicker upwards, too, which is why they count only for a gang that never was complete.
+    fn note_gang(&mut self, before: &BTreeMap<String, ContainerRecord>) {
         let heard_ms = self.heard_ms;
-        let mut sizes = BTreeMap::new();
         let there = || self.live.values().filter(|one| one.started_ms <= heard_ms);
-        for one in there() {
-            *sizes.entry(GroupKey::new(one.priority, one.resources)).or_insert(0) += 1;
+        let asked = std::mem::replace(&mut self.asked, !self.app.asks.is_empty());
+        if self.app.asks.is_empty() {
+            Complete::improve(&mut self.complete_once, there());
+            if !asked {
+                Complete::improve(&mut self.complete, there().filter(|one| before.contains_key(&one.id)));
+            }
         }
-        let total = |sizes: &BTreeMap<GroupKey, u64>| sizes.values().sum::<u64>();
-        let most = self.complete.as_ref().map_or(0, |complete| total(&complete.sizes));
-        if self.app.asks.is_empty() && total(&sizes) > most {
-            let since_ms = there().map(|one| one.started_ms).max().unwrap_or(heard_ms);
-            self.complete = Some(Complete { since_ms, sizes: sizes.clone() });
-        }
+        let mut wanted = sizes(there());
         for ask in &self.app.asks {
-            *sizes.entry(GroupKey::of(ask)).or_insert(0) += u64::from(ask.containers);
+            *wanted.entry(GroupKey::of(ask)).or_insert(0) += u64::from(ask.containers);
         }
-        if self.master.is_some() && total(&sizes) > total(&self.peak) {
-            self.peak = sizes;
+        if self.master.is_some() && total(&wanted) > total(&self.peak) {
+            self.peak = wanted;
         }
     }
 
