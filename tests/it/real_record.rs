@@ -46,7 +46,7 @@ fn gangs() -> (Gangs, Gangs) {
 fn real_record_of_two_gangs() {
     let lab = Lab::up(LabOptions { node_gpus: 2, ..LabOptions::default() });
     let followed = lab.dir.join("followed.csv");
-    let mut recording = record(&lab, &followed, &["--follow", "--interval", "1s"]).spawn().unwrap();
+    let mut recording = record(&lab, &followed, &["--follow", "--interval", "2s"]).spawn().unwrap();
     let (first, second) = gangs();
     let ids = [lab.submit_gangs(&first).remove(0), lab.submit_gangs(&second).remove(0)];
     assert!(lab.wait_apps(ENOUGH).iter().all(|one| one.final_status == "SUCCEEDED"));

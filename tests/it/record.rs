@@ -36,16 +36,16 @@ fn of_application(path: &str) -> (&str, &str) {
     (words[5], words[words.len() - 1])
 }
 
-/// The life of two gangs: each `/apps` of those that are not over is the next look.
-async fn two_gangs() -> (FakeHttp, Arc<AtomicUsize>) {
+/// The life of two gangs: each `/apps` of those that are not over is the next look, up to the `last`.
+async fn two_gangs(last: usize) -> (FakeHttp, Arc<AtomicUsize>) {
     let looks = Arc::new(AtomicUsize::new(0));
     let now = looks.clone();
     let reply = move |path: &str| {
-        let look = now.load(Ordering::SeqCst).clamp(1, LOOKS);
+        let look = now.load(Ordering::SeqCst).clamp(1, last);
         match path {
             "/ws/v1/cluster/info" => json("record/info.json"),
             path if path.contains("states=NEW") => {
-                let look = (now.fetch_add(1, Ordering::SeqCst) + 1).min(LOOKS);
+                let look = (now.fetch_add(1, Ordering::SeqCst) + 1).min(last);
                 json(&format!("record/look-{look}/alive.json"))
             }
             path if path.contains("states=FINISHED") => json(&format!("record/look-{look}/over.json")),
@@ -94,7 +94,7 @@ fn text(path: &Path) -> String {
 
 /// Follows for so many looks, then Ctrl-C.
 async fn followed(looks: usize, path: &Path, options: &[&str]) -> String {
-    let (server, done) = two_gangs().await;
+    let (server, done) = two_gangs(looks).await;
     let options: Vec<_> = ["--follow", "--interval", "1s"].iter().chain(options).copied().collect();
     let child = record(&server, path, &options).spawn().unwrap();
     // Only with the request after it is a look surely taken in.
@@ -120,6 +120,15 @@ async fn an_interrupt_writes_what_runs_and_not_what_still_waits() {
     let (_folder, path) = fresh();
     let summary = followed(3, &path, &[]).await;
     insta::assert_snapshot!(format!("{}---\n{summary}", text(&path)));
+}
+
+#[tokio::test]
+async fn what_is_not_over_is_left_to_the_next_time() {
+    let (_folder, path) = fresh();
+    let summary = followed(3, &path, &["--ended-only"]).await;
+    assert!(text(&path).lines().count() == 1 && summary.contains("left out: 2: were not over"), "{summary}");
+    followed(LOOKS, &path, &["--ended-only", "--append"]).await;
+    assert_eq!(text(&path).lines().count(), 6, "{}", text(&path));
 }
 
 #[tokio::test]

@@ -20,7 +20,7 @@ const WORKER: Resources = Resources::new(4096, 1, 1);
 
 fn recorder() -> Recorder {
     let assumed = Assumed { master: Resources::new(2048, 1, 0), container_memory_mb: 2048 };
-    Recorder::new(Rules { gang_types: vec!["tony".into()], assumed }, BTreeSet::new())
+    Recorder::new(Rules { gang_types: vec!["tony".into()], assumed, ended_only: false }, BTreeSet::new())
 }
 
 /// An application submitted at 0 and launched at 1 s, `at` seconds later.
@@ -132,6 +132,16 @@ fn a_gang_seen_complete_once_is_taken_and_doubted() {
     recorder.take(alive(app("TONY", 10), seen(WORKER, &[(1, 4), (2, 4), (3, 8)])));
     let rows = recorder.take(ended(over("TONY", 18, "KILLED", MASTER.times(17))));
     assert_eq!(short(&rows)[1], ("p1", 3, 4096, 1, 10.0));
+    assert_eq!(recorder.summary.doubts.keys().collect::<Vec<_>>(), [&Doubt::SeenOnce]);
+}
+
+#[test]
+fn a_gang_whose_members_end_by_the_second_look_keeps_them() {
+    let mut recorder = recorder();
+    recorder.take(alive(app("TONY", 10), seen(WORKER, &[(1, 4), (2, 4), (3, 5)])));
+    recorder.take(alive(app("TONY", 20), seen(WORKER, &[(1, 4)])));
+    let rows = recorder.take(ended(over("TONY", 21, "SUCCEEDED", MASTER.times(20))));
+    assert_eq!(short(&rows)[1], ("p1", 3, 4096, 1, 16.0));
     assert_eq!(recorder.summary.doubts.keys().collect::<Vec<_>>(), [&Doubt::SeenOnce]);
 }
 

@@ -62,6 +62,9 @@ pub struct Args {
     /// Add to the file if it is there; applications already in it are left out
     #[arg(long)]
     pub append: bool,
+    /// Leave out applications that are not over in the end, so that a later --append finds them whole
+    #[arg(long)]
+    pub ended_only: bool,
     /// Only applications submitted in this time before now, such as 7d [default: all that the ResourceManager still
     /// remembers; with --follow: all that are not over]
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
@@ -151,12 +154,13 @@ impl<'a> Recording<'a> {
             master: Resources::new(args.master_memory_mb, 1, 0),
             container_memory_mb: args.container_memory_mb,
         };
+        let rules = Rules { gang_types: args.gang_types.clone(), assumed, ended_only: args.ended_only };
         let began = clock.now();
         Ok(Self {
             args,
             clock: clock.clone(),
             manager: args.web.rest()?,
-            recorder: Recorder::new(Rules { gang_types: args.gang_types.clone(), assumed }, done),
+            recorder: Recorder::new(rules, done),
             sheet: None,
             began,
             last_end_ms: ms_before(began, CLOCKS_DIFFER),

@@ -26,6 +26,8 @@ pub struct Rules {
     pub gang_types: Vec<String>,
     /// What is assumed where only totals are known.
     pub assumed: Assumed,
+    /// Whether applications that are not over in the end are left out.
+    pub ended_only: bool,
 }
 
 /// What was seen, and what has become of it.
@@ -105,6 +107,10 @@ impl Recorder {
         let tracks = std::mem::take(&mut self.tracks);
         let mut written = Vec::new();
         for mut track in tracks.into_values() {
+            if self.rules.ended_only {
+                self.summary.skipped(Skip::NotOver);
+                continue;
+            }
             track.cut();
             written.extend(self.write(&track, &[Doubt::Unfinished]));
         }
@@ -177,12 +183,11 @@ fn named(groups: impl IntoIterator<Item = (GroupKey, u64, f64)>) -> Vec<Part> {
 /// unless it succeeded: then it was complete between two looks.
 fn gang(track: &Track, run_s: f64, rules: &Rules) -> Result<(Vec<Part>, Vec<Doubt>), Skip> {
     let known = track.master.as_ref().map(|master| master.resources);
-    let complete = track.complete.as_ref().or(track.complete_once.as_ref());
-    if let (Some(complete), Some(size)) = (complete, known) {
+    if let (Some((complete, is_sure)), Some(size)) = (track.gang(), known) {
         let duration_s = super::track::seconds(complete.since_ms, track.end_ms());
         let mut parts = vec![master(size, duration_s)];
         parts.extend(named(complete.sizes.iter().map(|(key, count)| (*key, *count, duration_s))));
-        let doubts = if track.complete.is_none() { vec![Doubt::SeenOnce] } else { Vec::new() };
+        let doubts = if is_sure { Vec::new() } else { vec![Doubt::SeenOnce] };
         return Ok((parts, doubts));
     }
     if !track.peak.is_empty() && track.app.final_status != "SUCCEEDED" {

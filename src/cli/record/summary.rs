@@ -14,6 +14,8 @@ pub enum Skip {
     NotYetStarted,
     /// It ended in the moment of its start.
     NoRunTime,
+    /// It was not over, and only those that are were wanted.
+    NotOver,
     /// A gang that ended, or still waited, without all its members.
     NeverComplete,
 }
@@ -41,6 +43,7 @@ impl Skip {
             Self::NeverStarted => "ended before they were started",
             Self::NotYetStarted => "were not started yet",
             Self::NoRunTime => "ended in the moment of their start",
+            Self::NotOver => "were not over",
             Self::NeverComplete => {
                 "were gangs that never had all their members: how long they would have worked is not known"
             }

@@ -53,9 +53,9 @@ pub struct Track {
     /// Its (last) master.
     pub master: Option<ContainerRecord>,
     /// The gang when it was complete, and most so: members that were there at two looks in a row.
-    pub complete: Option<Complete>,
+    twice: Option<Complete>,
     /// The same at one look.
-    pub complete_once: Option<Complete>,
+    once: Option<Complete>,
     /// The most that a gang had and asked for at once.
     pub peak: BTreeMap<GroupKey, u64>,
     /// For how long it asked and had nothing but its master, in ms.
@@ -137,8 +137,8 @@ impl Track {
             heard_ms: app.heard_ms,
             app,
             master: None,
-            complete: None,
-            complete_once: None,
+            twice: None,
+            once: None,
             asked: true,
             is_hungry: false,
             peak: BTreeMap::new(),
@@ -182,9 +182,9 @@ impl Track {
         let there = || self.live.values().filter(|one| one.started_ms <= heard_ms);
         let asked = std::mem::replace(&mut self.asked, !self.app.asks.is_empty());
         if self.app.asks.is_empty() {
-            Complete::improve(&mut self.complete_once, there());
+            Complete::improve(&mut self.once, there());
             if !asked {
-                Complete::improve(&mut self.complete, there().filter(|one| before.contains_key(&one.id)));
+                Complete::improve(&mut self.twice, there().filter(|one| before.contains_key(&one.id)));
             }
         }
         let mut wanted = sizes(there());
@@ -194,6 +194,17 @@ impl Track {
         if self.master.is_some() && total(&wanted) > total(&self.peak) {
             self.peak = wanted;
         }
+    }
+
+    /// The gang that was complete, and whether that is sure: what one look saw more than two looks in a row is a
+    /// container that was given back, if it is not more than one of a group; else members had ended by the second look.
+    pub fn gang(&self) -> Option<(&Complete, bool)> {
+        let once = self.once.as_ref()?;
+        let left = |twice: &Complete, key: &GroupKey| twice.sizes.get(key).copied();
+        let is_all = |twice: &&Complete| {
+            once.sizes.iter().all(|(key, count)| left(twice, key).is_some_and(|left| left + 1 >= *count))
+        };
+        Some(self.twice.as_ref().filter(is_all).map_or((once, false), |twice| (twice, true)))
     }
 
     /// A container that was there at one look and not at the next one ended halfway between them.
