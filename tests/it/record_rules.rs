@@ -100,6 +100,20 @@ fn tasks_are_counted_and_last_as_long_as_they_worked_on_average() {
     assert_eq!(recorder.summary.exact, 1);
 }
 
+/// A ResourceManager that has just restarted hears of containers one machine after the other.
+#[test]
+fn a_task_that_comes_back_is_one_task() {
+    let mut recorder = recorder();
+    recorder.take(alive(app("SPARK", 10), seen(TASK, &[(1, 5), (2, 5)])));
+    recorder.take(alive(app("SPARK", 20), seen(TASK, &[(2, 5)])));
+    recorder.take(alive(app("SPARK", 30), seen(TASK, &[(1, 5), (2, 5)])));
+    recorder.take(alive(app("SPARK", 40), seen(TASK, &[(2, 5)])));
+    recorder.take(alive(app("SPARK", 50), seen(TASK, &[])));
+    // 1 until 35, 2 until 45.
+    let rows = recorder.take(ended(over("SPARK", 55, "SUCCEEDED", MASTER.times(54) + TASK.times(70))));
+    assert_eq!(short(&rows)[1], ("p1", 2, 2048, 0, 35.0));
+}
+
 #[test]
 fn tasks_that_nobody_saw_are_added_from_the_totals() {
     let mut recorder = recorder();

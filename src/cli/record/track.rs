@@ -64,6 +64,9 @@ pub struct Track {
     pub absent: u32,
     groups: BTreeMap<GroupKey, Group>,
     live: BTreeMap<String, ContainerRecord>,
+    /// Those that the last look lacked, and when that was between. A ResourceManager that has just restarted may not
+    /// know of all: they may come back.
+    gone: BTreeMap<String, (ContainerRecord, i64, i64)>,
     /// Whether it asked for anything at the last look.
     asked: bool,
     /// Whether it did, and had nothing but its master.
@@ -146,6 +149,7 @@ impl Track {
             absent: 0,
             groups: BTreeMap::new(),
             live: BTreeMap::new(),
+            gone: BTreeMap::new(),
         }
     }
 
@@ -157,11 +161,11 @@ impl Track {
         let Some(seen) = seen else { return };
         let (masters, others): (Vec<_>, Vec<_>) = seen.containers.into_iter().partition(|one| one.id == seen.master);
         let others: BTreeMap<_, _> = others.into_iter().map(|one| (one.id.clone(), one)).collect();
-        let gone: Vec<_> =
-            self.live.iter().filter(|(id, _)| !others.contains_key(*id)).map(|(_, one)| one.clone()).collect();
-        for one in gone {
-            self.ended(&one, before_ms, self.heard_ms);
-        }
+        self.gone.retain(|id, _| !others.contains_key(id));
+        self.settle();
+        let heard_ms = self.heard_ms;
+        let lacking = self.live.iter().filter(|(id, _)| !others.contains_key(*id));
+        self.gone = lacking.map(|(id, one)| (id.clone(), (one.clone(), before_ms, heard_ms))).collect();
         self.master = masters.into_iter().next().or(self.master.take());
         let before = std::mem::replace(&mut self.live, others);
         self.note_gang(&before);
@@ -207,6 +211,13 @@ impl Track {
         Some(self.twice.as_ref().filter(is_all).map_or((once, false), |twice| (twice, true)))
     }
 
+    /// Those that did not come back have ended.
+    fn settle(&mut self) {
+        for (one, before_ms, after_ms) in std::mem::take(&mut self.gone).into_values() {
+            self.ended(&one, before_ms, after_ms);
+        }
+    }
+
     /// A container that was there at one look and not at the next one ended halfway between them.
     fn ended(&mut self, one: &ContainerRecord, before_ms: i64, after_ms: i64) {
         let last_ms = before_ms.max(one.started_ms);
@@ -222,6 +233,7 @@ impl Track {
 
     /// It is over, as `app` tells.
     pub fn close(&mut self, app: AppRecord) {
+        self.settle();
         let end_ms = app.finished_ms.unwrap_or(self.heard_ms);
         for one in std::mem::take(&mut self.live).into_values() {
             self.ended(&one, self.heard_ms, end_ms);
@@ -231,6 +243,7 @@ impl Track {
 
     /// Nobody looks any more: what lives has worked until now.
     pub fn cut(&mut self) {
+        self.settle();
         for one in std::mem::take(&mut self.live).into_values() {
             self.worked(&one, self.heard_ms);
         }
