@@ -100,6 +100,18 @@ fn tasks_are_counted_and_last_as_long_as_they_worked_on_average() {
     assert_eq!(recorder.summary.exact, 1);
 }
 
+/// Maps (priority 20) come before reduces (10), whatever the numbers.
+#[test]
+fn stages_stand_in_the_order_in_which_they_started() {
+    let mut recorder = recorder();
+    let mut both = seen(TASK, &[(1, 5), (2, 8)]).unwrap();
+    both.containers[1].priority = 20;
+    both.containers[2].priority = 10;
+    recorder.take(alive(app("MAPREDUCE", 10), Some(both)));
+    let rows = recorder.finish();
+    assert_eq!(short(&rows).iter().map(|row| row.0).collect::<Vec<_>>(), ["master", "p20", "p10"]);
+}
+
 /// A ResourceManager that has just restarted hears of containers one machine after the other.
 #[test]
 fn a_task_that_comes_back_is_one_task() {
@@ -215,6 +227,6 @@ fn each_that_cannot_be_used_is_counted_by_its_reason() {
 fn without_a_launch_the_run_time_is_doubted() {
     let mut recorder = recorder();
     let app = AppRecord { launched: Launch::NotTold, ..over("YARN", 10, "SUCCEEDED", MASTER.times(10)) };
-    assert_eq!(short(&recorder.take(ended(app))), [("master", 1, 1024, 0, 10.0)]);
+    assert_eq!(short(&recorder.take(ended(app))), [("alone", 1, 1024, 0, 10.0)]);
     assert_eq!(recorder.summary.doubts.len(), 2);
 }

@@ -18,6 +18,8 @@ use crate::{
 const ABSENT_MAX: u32 = 2;
 /// The name of the group of which only totals are known.
 const GUESSED_GROUP: &str = "containers";
+/// The name of the group of a master that had no other containers: it did the work, and a job needs a group that does.
+const ALONE_GROUP: &str = "alone";
 
 /// How looks become rows.
 #[derive(Clone, Debug)]
@@ -142,6 +144,9 @@ fn rows(track: &Track, rules: &Rules) -> Rows {
     let is_gang = rules.gang_types.iter().any(|gang| gang.eq_ignore_ascii_case(&app.application_type));
     let (mut parts, doubts) = if is_gang { gang(track, run_s, rules)? } else { tasks(track, run_s, rules)? };
     parts.retain(|part| part.containers > 0);
+    if let [only] = parts.as_mut_slice() {
+        only.name = ALONE_GROUP.into();
+    }
     let shape = if is_gang { JobShape::Gang } else { JobShape::Tasks };
     Ok((parts.into_iter().map(|part| row(app, shape, part)).collect(), doubts))
 }

@@ -107,8 +107,9 @@ fn total(sizes: &BTreeMap<GroupKey, u64>) -> u64 {
 }
 
 /// Containers that have ended.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Group {
+    first_ms: i64,
     ended: u64,
     worked_ms: u64,
 }
@@ -226,7 +227,9 @@ impl Track {
     }
 
     fn worked(&mut self, one: &ContainerRecord, end_ms: i64) {
-        let group = self.groups.entry(GroupKey::new(one.priority, one.resources)).or_default();
+        let none = Group { first_ms: one.started_ms, ended: 0, worked_ms: 0 };
+        let group = self.groups.entry(GroupKey::new(one.priority, one.resources)).or_insert(none);
+        group.first_ms = group.first_ms.min(one.started_ms);
         group.ended += 1;
         group.worked_ms += between_ms(one.started_ms, end_ms);
     }
@@ -266,14 +269,16 @@ impl Track {
         Some(seconds(from_ms, self.end_ms()))
     }
 
-    /// Its tasks, after [`Self::close`] or [`Self::cut`].
+    /// Its tasks, after [`Self::close`] or [`Self::cut`]; the group that started first comes first.
     pub fn tasks(&self) -> Vec<Tasks> {
         let tasks = |(key, group): (&GroupKey, &Group)| Tasks {
             key: *key,
             containers: group.ended,
             duration_s: float(group.worked_ms) / 1000.0 / float(group.ended.max(1)),
         };
-        self.groups.iter().map(tasks).collect()
+        let mut groups: Vec<_> = self.groups.iter().collect();
+        groups.sort_by_key(|(key, group)| (group.first_ms, **key));
+        groups.into_iter().map(tasks).collect()
     }
 }
 
