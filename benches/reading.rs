@@ -7,7 +7,6 @@
 mod big_cluster;
 
 use big_cluster::BIG;
-use chrono::DateTime;
 use criterion::{Criterion, criterion_group, criterion_main};
 use yarn_autoscaler::yarn::{
     observation::{Answers, observation},
@@ -27,7 +26,7 @@ fn reading(criterion: &mut Criterion) {
                 applications: wire::applications(apps.as_bytes()).expect("apps"),
                 scheduler_pending: None,
             };
-            observation(DateTime::UNIX_EPOCH, answers).expect("observation")
+            observation(answers).expect("observation")
         });
     });
 }

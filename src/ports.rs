@@ -2,7 +2,7 @@
 //! simulator implements all of them. Their errors have a kind, which the controller acts on, and a text for people.
 
 use chrono::{DateTime, Utc};
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use crate::{
     model::{Capacity, Decision, GroupName, Node, NodeId, Observation, Resources, Situation, State, Workers},
@@ -76,10 +76,13 @@ pub trait Clock {
 /// YARN, where work runs. Every call ends within a time limit of the adapter's.
 #[expect(async_fn_in_trait, reason = "the loop is generic and runs on one thread: no Send bound is needed")]
 pub trait Cluster {
-    /// One look at the active ResourceManager. A standby's answer is an error, never data.
-    async fn observe(&self, now: DateTime<Utc>) -> Result<Observation, PortError>;
+    /// One look at the active ResourceManager. A standby's answer is an error, never data. `now` is the tick's.
+    ///
+    /// The same `Arc` again says that nothing has changed since it was handed out, and spares the caller all work on
+    /// it; an equal observation in another `Arc` is as good, and only slower. What was handed out never changes.
+    async fn observe(&self, now: DateTime<Utc>) -> Result<Arc<Observation>, PortError>;
     /// The nodes alone, quickly: the look right before a drain.
-    async fn nodes(&self) -> Result<Vec<Node>, PortError>;
+    async fn nodes(&self) -> Result<Vec<Arc<Node>>, PortError>;
     /// Place nothing new on this node: shrink what it may hand out to `leave`, or to the least that YARN takes where
     /// that is more. What runs there runs on.
     async fn cordon(&self, node: &NodeId, leave: Resources) -> Result<(), PortError>;
@@ -105,8 +108,9 @@ pub enum OperationState {
 /// Where machines come from. Orders are idempotent by their request id: the same id again names the same operation.
 #[expect(async_fn_in_trait, reason = "the loop is generic and runs on one thread: no Send bound is needed")]
 pub trait Provider {
-    /// What exists: groups, instances, and what the provider can do.
-    async fn describe(&self) -> Result<Capacity, PortError>;
+    /// What exists: groups, instances, and what the provider can do. The same `Arc` again says that nothing has
+    /// changed, as [`Cluster::observe`] has it.
+    async fn describe(&self) -> Result<Arc<Capacity>, PortError>;
     /// Orders `count` more workers; returns the operation's id.
     async fn create(&self, request_id: &str, group: GroupName, count: u32) -> Result<String, PortError>;
     /// Orders these workers deleted; one that does not exist (any more) is no error. Returns the operation's id.
@@ -152,6 +156,8 @@ pub struct Tick<'a> {
     pub workers: Option<Workers>,
     /// What was decided.
     pub decision: &'a Decision,
+    /// Whether every later tick decides the same until YARN, the provider or the policy has something new to say.
+    pub settled: bool,
     /// What went wrong, or was noticed, while looking and acting; for people.
     pub notes: &'a [String],
 }

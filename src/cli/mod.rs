@@ -12,6 +12,9 @@ pub mod policy_file;
 pub mod record;
 pub mod run;
 pub mod schema;
+mod sim_input;
+mod sim_runs;
+pub mod simulate;
 mod terminal;
 pub mod validate;
 pub mod wall_clock;
@@ -52,9 +55,11 @@ pub enum Command {
     Record(Box<record::Args>),
     /// Explain decisions from the decision log: time, pending, workers, decision, reason
     Explain(explain::Args),
-    /// Check policy files: every error with line, column and a caret, and warnings about what will hurt
+    /// Try policies on a scenario or a trace: the daemon's own loop over a simulated cluster
+    Simulate(Box<simulate::Args>),
+    /// Check policy and scenario files: every error with line, column and a caret, and warnings about what will hurt
     Validate(validate::Args),
-    /// Print the JSON Schema of policy files, for editors
+    /// Print the JSON Schema of policy files, or of scenario files, for editors
     Schema(schema::Args),
 }
 
@@ -74,6 +79,7 @@ fn execute(command: Command) -> ExitCode {
         Command::Plan(args) => plan::run(&args),
         Command::Record(args) => record::run(&args),
         Command::Explain(args) => explain::run(&args),
+        Command::Simulate(args) => simulate::run(&args),
         Command::Validate(args) => validate::run(&args),
         Command::Schema(args) => schema::run(&args),
     }

@@ -23,7 +23,7 @@
 //!   started and that is still in its process group. What is to outlive the request (a machine's own processes) must
 //!   leave the group (`setsid`) and let go of stdout and stderr.
 
-use std::{io, pin::pin, process::Stdio, time::Duration};
+use std::{io, pin::pin, process::Stdio, sync::Arc, time::Duration};
 
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
@@ -137,9 +137,10 @@ impl CommandProvider {
 }
 
 impl Provider for CommandProvider {
-    async fn describe(&self) -> Result<Capacity, PortError> {
+    async fn describe(&self) -> Result<Arc<Capacity>, PortError> {
         let request = Request::describe();
-        wire::capacity(&self.call(&request).await?).map_err(|error| self.in_context(&request, error))
+        let capacity = wire::capacity(&self.call(&request).await?);
+        capacity.map(Arc::new).map_err(|error| self.in_context(&request, error))
     }
 
     async fn create(&self, request_id: &str, group: GroupName, count: u32) -> Result<String, PortError> {

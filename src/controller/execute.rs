@@ -1,6 +1,6 @@
 //! Carries a decision out: each action once, its intent saved before, its outcome after.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use chrono::{DateTime, Utc};
 
@@ -47,7 +47,7 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
             }
             Ok(OperationState::Running) => {}
             Ok(OperationState::Done) => {
-                self.state.provider_failures = 0;
+                self.state_mut().provider_failures = 0;
                 self.end(&operation.request_id, now);
             }
             Ok(OperationState::Failed(error)) => {
@@ -68,13 +68,13 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
 
     /// Takes an operation off the list: the cooldown counts from its end.
     fn end(&mut self, request_id: &str, now: DateTime<Utc>) {
-        self.state.operations.retain(|operation| operation.request_id != request_id);
-        self.state.last_operation_ended_at = Some(now);
+        self.state_mut().operations.retain(|operation| operation.request_id != request_id);
+        self.state_mut().last_operation_ended_at = Some(now);
     }
 
     fn wait_out(&mut self, kind: ErrorKind, now: DateTime<Utc>) {
-        self.state.provider_failures = self.state.provider_failures.saturating_add(1);
-        self.state.provider_retry_at = Some(now + retry::wait(kind, self.state.provider_failures));
+        self.state_mut().provider_failures = self.state.provider_failures.saturating_add(1);
+        self.state_mut().provider_retry_at = Some(now + retry::wait(kind, self.state.provider_failures));
     }
 
     /// Carries out each action in turn. One that fails does not keep the others from being tried.
@@ -114,13 +114,13 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
 
     /// Saves the intent, then gives the order.
     async fn intend(&mut self, intent: Intent, now: DateTime<Utc>, notes: &mut Vec<String>) -> Result<(), Halt> {
-        self.state.orders += 1;
+        self.state_mut().orders += 1;
         // Unique even when the state was lost: no other order was begun in this millisecond with this number.
         let request_id = format!("ya-{:x}-{}", now.timestamp_millis(), self.state.orders);
         let operation = Operation { request_id, intent, at: now, operation_id: None };
-        self.state.operations.push(operation.clone());
+        self.state_mut().operations.push(operation.clone());
         if !self.save(notes)? {
-            self.state.operations.pop();
+            self.state_mut().operations.pop();
             return Ok(());
         }
         self.order(operation, false, now, notes).await;
@@ -136,7 +136,7 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
         };
         match answer {
             Ok(id) => {
-                let ours = self.state.operations.iter_mut().find(|other| other.request_id == *request_id);
+                let ours = self.state_mut().operations.iter_mut().find(|other| other.request_id == *request_id);
                 if let Some(ours) = ours {
                     ours.operation_id = Some(id);
                 }
@@ -145,7 +145,7 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
                 notes.push(format!("refused: {}: {error}", operation.intent));
                 self.wait_out(error.kind, now);
                 if retry::was_not_taken(error.kind, again) {
-                    self.state.operations.retain(|other| other.request_id != *request_id);
+                    self.state_mut().operations.retain(|other| other.request_id != *request_id);
                 }
             }
         }
@@ -169,12 +169,12 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
         let before = self.state.drains.clone();
         // A cordon that is made again is no new scaling: else one that keeps failing would never let the cooldown end.
         if drains.iter().any(|drain| !before.contains_key(&drain.node.host)) {
-            self.state.last_scaling_at = Some(seen.now);
+            self.state_mut().last_scaling_at = Some(seen.now);
         }
-        self.state.drains.extend(drains.iter().map(|drain| (drain.node.host.clone(), drain.clone())));
+        self.state_mut().drains.extend(drains.iter().map(|drain| (drain.node.host.clone(), drain.clone())));
         if !self.save(notes)? {
             // YARN forgets what the node declared: without the saved figure it could not be given back.
-            self.state.drains = before;
+            self.state_mut().drains = before;
             return Ok(());
         }
         for Drain { node, full, .. } in drains {
@@ -187,8 +187,8 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
                 break;
             }
             match before.get(&node.host) {
-                Some(drain) => self.state.drains.insert(node.host, drain.clone()),
-                None => self.state.drains.remove(&node.host),
+                Some(drain) => self.state_mut().drains.insert(node.host, drain.clone()),
+                None => self.state_mut().drains.remove(&node.host),
             };
         }
         self.save(notes).map(drop)
@@ -199,8 +199,8 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
     async fn uncordon(&mut self, node: &NodeId, full: Resources, now: DateTime<Utc>, notes: &mut Vec<String>) -> bool {
         match self.cluster.uncordon(node, full).await {
             Ok(()) => {
-                self.state.drains.remove(&node.host);
-                self.state.last_scaling_at = Some(now);
+                self.state_mut().drains.remove(&node.host);
+                self.state_mut().last_scaling_at = Some(now);
                 true
             }
             Err(error) => {
@@ -227,7 +227,7 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
         };
         let before = self.state.drains.clone();
         for node in &going {
-            if let Some(drain) = self.state.drains.get_mut(&node.id.host) {
+            if let Some(drain) = self.state_mut().drains.get_mut(&node.id.host) {
                 let containers = node.containers;
                 let since = match drain.phase {
                     DrainPhase::Decommissioning { since, .. } => since,
@@ -237,15 +237,15 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
             }
         }
         if going.is_empty() || !self.save(notes)? {
-            self.state.drains = before;
+            self.state_mut().drains = before;
             return Ok(());
         }
-        let hosts: Vec<_> = going.into_iter().map(|node| node.id.host).collect();
+        let hosts: Vec<_> = going.into_iter().map(|node| node.id.host.clone()).collect();
         if let Err(error) = self.cluster.decommission(&hosts, timeout).await {
             notes.push(format!("cannot decommission {}: {error}", hosts.join(", ")));
             // Where it may have been taken the next look tells: a node that runs on is cordoned and drained anew.
             if !retry::may_have_been_taken(error.kind) {
-                self.state.drains = before;
+                self.state_mut().drains = before;
             }
         }
         self.save(notes).map(drop)
@@ -258,11 +258,11 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
     /// recommission comes with an over-commit time-out of 0). With what is used, nothing fits and nothing is killed.
     /// Unless a container ends in that moment: another may come in its room, and what comes right before a decommission
     /// is killed. So only nodes on which nothing has changed meanwhile go; the others settle anew.
-    async fn let_go(&mut self, hosts: &[String], notes: &mut Vec<String>) -> Result<Vec<Node>, PortError> {
+    async fn let_go(&mut self, hosts: &[String], notes: &mut Vec<String>) -> Result<Vec<Arc<Node>>, PortError> {
         let mut going = self.cluster.nodes().await?;
         going.retain(|node| hosts.contains(&node.id.host) && self.is_closed_or_drains(node));
         let is_busy = |node: &Node| node.containers > 0 && node.state != NodeState::Decommissioning;
-        if !going.iter().any(is_busy) {
+        if !going.iter().any(|node| is_busy(node)) {
             return Ok(going);
         }
         let mut ready = Vec::new();
@@ -297,8 +297,8 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
         Ok(ready)
     }
 
-    fn settles_anew(&mut self, host: &str) {
-        if let Some(drain) = self.state.drains.get_mut(host) {
+    pub(super) fn settles_anew(&mut self, host: &str) {
+        if let Some(drain) = self.state_mut().drains.get_mut(host) {
             drain.phase = DrainPhase::Cordoned { seen_at: None };
         }
     }
@@ -323,7 +323,7 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
         let mut hangs = false;
         for host in hosts {
             // Until it has its resources again it is a cordoned node, and is taken back as such.
-            let Some(drain) = self.state.drains.get_mut(host) else { continue };
+            let Some(drain) = self.state_mut().drains.get_mut(host) else { continue };
             drain.phase = DrainPhase::Cordoned { seen_at: None };
             let (node, full) = (drain.node.clone(), drain.full);
             hangs = hangs || !self.uncordon(&node, full, now, notes).await;
@@ -334,7 +334,7 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
     async fn release(&mut self, hosts: &[String], notes: &mut Vec<String>) -> Result<(), Halt> {
         let timeout = self.policy.basic().graceful_decommission_timeout;
         match self.cluster.recommission(hosts, timeout).await {
-            Ok(()) => self.state.drains.retain(|host, _| !hosts.contains(host)),
+            Ok(()) => self.state_mut().drains.retain(|host, _| !hosts.contains(host)),
             Err(error) => notes.push(format!("cannot take {} off the exclude file: {error}", hosts.join(", "))),
         }
         self.save(notes).map(drop)

@@ -1,18 +1,16 @@
 //! What the ResourceManager said at one instant.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
-use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::Resources;
 
-/// Nodes, applications and cluster metrics of one look at the ResourceManager.
+/// Nodes, applications and cluster metrics of one look at the ResourceManager. When that was, the situation says that
+/// it is part of: a look that shows nothing new is the same observation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Observation {
-    /// When it was read.
-    pub at: DateTime<Utc>,
     /// When the active ResourceManager started or became active, in ms since 1970 (`/info` `startedOn`):
     /// another value means a restart or a failover.
     pub started_on_ms: i64,
@@ -21,15 +19,15 @@ pub struct Observation {
     /// Cluster-wide figures.
     pub metrics: ClusterMetrics,
     /// One entry a host: where a host has several NodeManager ids, the active one, else the newest.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<Arc<Node>>,
     /// Applications that are accepted or running.
-    pub applications: Vec<Application>,
+    pub applications: Vec<Arc<Application>>,
 }
 
 impl Observation {
     /// The node of this host.
     pub fn node(&self, host: &str) -> Option<&Node> {
-        self.nodes.iter().find(|node| node.id.host == host)
+        self.nodes.iter().find(|node| node.id.host == host).map(Arc::as_ref)
     }
 
     /// How many application masters run on this host.

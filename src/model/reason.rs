@@ -9,7 +9,8 @@ use super::GroupName;
 use crate::policy::MetricType;
 
 /// One explanation. Amounts are in the metric's unit: MB of memory or virtual cores, on average over the window.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, strum::IntoStaticStr)]
+#[strum(serialize_all = "camelCase")]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase", tag = "reason")]
 #[expect(missing_docs, reason = "the fields are told with each variant, and their sentence says the rest")]
 pub enum Reason {
@@ -103,6 +104,11 @@ impl Reason {
                 | Self::Delete { .. }
                 | Self::Release { .. }
         )
+    }
+
+    /// Its kind, as in the decision log's JSON: `scaleUp`, `cooldown`, …
+    pub fn code(&self) -> &'static str {
+        self.into()
     }
 
     /// The sentence for people.

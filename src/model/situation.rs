@@ -1,6 +1,6 @@
 //! Everything that a decision may depend on.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -17,13 +17,13 @@ pub struct Situation {
     /// that one look alone shows is not yet demand.
     pub poll_interval: Duration,
     /// What YARN said, or why it did not.
-    pub observation: Result<Observation, Outage>,
+    pub observation: Result<Arc<Observation>, Outage>,
     /// What the provider said, or why it did not.
-    pub capacity: Result<Capacity, Outage>,
+    pub capacity: Result<Arc<Capacity>, Outage>,
     /// Samples of the cooldown window.
     pub history: History,
     /// What we remember.
-    pub state: State,
+    pub state: Arc<State>,
     /// How long to hold after another ResourceManager has taken over.
     pub restart_hold: Duration,
     /// How long a worker may be not ready before it is replaced.

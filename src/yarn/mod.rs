@@ -37,7 +37,7 @@ pub mod rest;
 pub mod rmadmin;
 pub mod wire;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use chrono::{DateTime, Utc};
 
@@ -106,11 +106,11 @@ impl Yarn {
 }
 
 impl Cluster for Yarn {
-    async fn observe(&self, now: DateTime<Utc>) -> Result<Observation, PortError> {
-        self.rest.observe(now).await
+    async fn observe(&self, _now: DateTime<Utc>) -> Result<Arc<Observation>, PortError> {
+        self.rest.observe().await.map(Arc::new)
     }
 
-    async fn nodes(&self) -> Result<Vec<Node>, PortError> {
+    async fn nodes(&self) -> Result<Vec<Arc<Node>>, PortError> {
         self.rest.nodes().await
     }
 

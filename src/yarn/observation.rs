@@ -1,7 +1,7 @@
 //! From the ResourceManager's answers to one [`Observation`]: pure, so that every recorded answer is a test.
 //! Must not know how the answers were fetched.
 
-use chrono::{DateTime, Utc};
+use std::sync::Arc;
 
 use super::wire::{HeardNode, Info, Metrics, WireError};
 use crate::model::{Application, ClusterMetrics, Node, NodeState, Observation, Resources};
@@ -40,7 +40,7 @@ pub fn asks_are_hidden(metrics: &Metrics, applications: &[Application]) -> bool 
 ///
 /// # Errors
 /// `/nodes` lists no active node while `/metrics` counts some: one of the two answers is not to be believed.
-pub fn observation(now: DateTime<Utc>, answers: Answers) -> Result<Observation, WireError> {
+pub fn observation(answers: Answers) -> Result<Observation, WireError> {
     let nodes = one_node_a_host(answers.nodes);
     if answers.metrics.active_nodes > 0 && !nodes.iter().any(|node| node.state.is_active()) {
         let count = answers.metrics.active_nodes;
@@ -48,26 +48,25 @@ pub fn observation(now: DateTime<Utc>, answers: Answers) -> Result<Observation, 
     }
     let metrics = cluster_metrics(&answers.metrics, &nodes, &answers.applications, answers.scheduler_pending);
     Ok(Observation {
-        at: now,
         started_on_ms: answers.info.started_on_ms,
         version: answers.info.version,
         metrics,
         nodes,
-        applications: answers.applications,
+        applications: answers.applications.into_iter().map(Arc::new).collect(),
     })
 }
 
 /// The node of each host, sorted by host. A NodeManager that was restarted on another port leaves its old id behind.
-pub fn one_node_a_host(mut heard: Vec<HeardNode>) -> Vec<Node> {
+pub fn one_node_a_host(mut heard: Vec<HeardNode>) -> Vec<Arc<Node>> {
     let rank = |heard: &HeardNode| (heard.node.state.is_active(), heard.heard_ms, heard.node.id.port);
     heard.sort_by(|a, b| a.node.id.host.cmp(&b.node.id.host).then_with(|| rank(b).cmp(&rank(a))));
     heard.dedup_by(|later, kept| later.node.id.host == kept.node.id.host);
-    heard.into_iter().map(|heard| heard.node).collect()
+    heard.into_iter().map(|heard| Arc::new(heard.node)).collect()
 }
 
 fn cluster_metrics(
     told: &Metrics,
-    nodes: &[Node],
+    nodes: &[Arc<Node>],
     applications: &[Application],
     scheduler_pending: Option<Resources>,
 ) -> ClusterMetrics {
@@ -75,7 +74,7 @@ fn cluster_metrics(
     let mut pending = told.pending.unwrap_or(asks);
     pending.gpus = asks.gpus.max(scheduler_pending.map_or(0, |pending| pending.gpus));
     let running = nodes.iter().filter(|node| node.state == NodeState::Running);
-    let available = running.map(Node::available).sum::<Resources>().saturating_sub(told.reserved);
+    let available = running.map(|node| node.available()).sum::<Resources>().saturating_sub(told.reserved);
     let active = nodes.iter().filter(|node| node.state.is_active());
     let allocated = Resources { gpus: active.map(|node| node.used.gpus).sum(), ..told.allocated };
     ClusterMetrics {

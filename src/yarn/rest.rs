@@ -11,11 +11,13 @@
 use std::{
     future::{Future, poll_fn},
     pin::Pin,
-    sync::atomic::{AtomicUsize, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     task::Poll,
 };
 
-use chrono::{DateTime, Utc};
 use reqwest::Url;
 use tokio::{time::timeout, try_join};
 
@@ -77,15 +79,15 @@ impl ResourceManager {
     /// [`ErrorKind::Transient`]: no active ResourceManager, no answer in time, one that makes no sense, a failover in
     /// the middle. [`ErrorKind::Denied`], [`ErrorKind::NotFound`], [`ErrorKind::Throttled`],
     /// [`ErrorKind::Permanent`]: as the HTTP status says.
-    pub async fn observe(&self, now: DateTime<Utc>) -> Result<Observation, PortError> {
-        self.in_time(self.read_all(now)).await
+    pub async fn observe(&self) -> Result<Observation, PortError> {
+        self.in_time(self.read_all()).await
     }
 
     /// The nodes alone, one a host.
     ///
     /// # Errors
     /// As [`Self::observe`].
-    pub async fn nodes(&self) -> Result<Vec<Node>, PortError> {
+    pub async fn nodes(&self) -> Result<Vec<Arc<Node>>, PortError> {
         let look = async {
             let active = self.active().await?;
             self.read(&active, "nodes", wire::nodes).await
@@ -101,7 +103,7 @@ impl ResourceManager {
         self.in_time(self.active()).await.map(|active| active.info)
     }
 
-    async fn read_all(&self, now: DateTime<Utc>) -> Result<Observation, PortError> {
+    async fn read_all(&self) -> Result<Observation, PortError> {
         let active = self.active().await?;
         let (metrics, nodes, applications) = try_join!(
             self.read(&active, "metrics", wire::metrics),
@@ -118,7 +120,7 @@ impl ResourceManager {
             return Err(PortError::transient(format!("{} restarted or failed over while being read", active.from)));
         }
         let answers = Answers { info: active.info, metrics, nodes, applications, scheduler_pending };
-        observation(now, answers).map_err(|error| PortError::transient(format!("{}: {error}", active.from)))
+        observation(answers).map_err(|error| PortError::transient(format!("{}: {error}", active.from)))
     }
 
     /// Reads one document from the active ResourceManager.

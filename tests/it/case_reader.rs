@@ -1,6 +1,6 @@
 //! Reads the text of one case (`tests/cases/*.txt`) into the policy and the situation that `decide` gets.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use serde::de::DeserializeOwned;
 use yarn_autoscaler::{
@@ -195,7 +195,7 @@ impl Reader {
     fn window(&mut self, line: &Line<'_>) {
         let (from, to) = (line.get("from", seconds).unwrap_or(-125.0), line.get("to", seconds).unwrap_or(0.0));
         line.set("reserved", &mut self.metrics.reserved, amount);
-        let now = decide::sample(&self.situation_with(History::default()));
+        let now = decide::sample(&self.policy, &self.situation_with(History::default()));
         let mut sample = now.unwrap_or(Sample {
             at: noon(),
             pending: Resources::default(),
@@ -273,12 +273,11 @@ impl Reader {
 
     fn situation_with(&self, history: History) -> Situation {
         let observation = Observation {
-            at: noon(),
             started_on_ms: 1,
             version: "3.3.6".into(),
             metrics: self.metrics,
-            nodes: self.nodes.clone(),
-            applications: self.applications.clone(),
+            nodes: self.nodes.iter().cloned().map(Arc::new).collect(),
+            applications: self.applications.iter().cloned().map(Arc::new).collect(),
         };
         let outage = |of: &str| {
             self.outage.as_ref().filter(|(what, _)| what == of).map(|(_, text)| Outage { text: text.clone() })
@@ -286,10 +285,10 @@ impl Reader {
         Situation {
             now: noon(),
             poll_interval: secs(5),
-            observation: outage("yarn").map_or(Ok(observation), Err),
-            capacity: outage("provider").map_or(Ok(self.capacity.clone()), Err),
+            observation: outage("yarn").map_or(Ok(Arc::new(observation)), Err),
+            capacity: outage("provider").map_or(Ok(Arc::new(self.capacity.clone())), Err),
             history,
-            state: self.state.clone(),
+            state: Arc::new(self.state.clone()),
             restart_hold: secs(60),
             ready_deadline: secs(900),
         }

@@ -1,6 +1,6 @@
 //! The decision log: what is news, rotation, torn lines; and the table that `explain` makes of it.
 
-use std::{fs, io::Write, path::PathBuf};
+use std::{fs, io::Write, path::PathBuf, sync::Arc};
 
 use tempfile::TempDir;
 use yarn_autoscaler::{
@@ -91,8 +91,8 @@ fn workers_are_counted_once_each() {
     );
     assert_eq!(counted(&Scene::new(4, 2, 1).without_yarn()), None, "missing is not zero");
     let mut scene = Scene::new(4, 2, 1);
-    let nodes = &mut scene.situation.observation.as_mut().unwrap().nodes;
-    nodes[0].state = NodeState::Unhealthy;
+    let nodes = &mut Arc::make_mut(scene.situation.observation.as_mut().unwrap()).nodes;
+    Arc::make_mut(&mut nodes[0]).state = NodeState::Unhealthy;
     nodes.remove(1); // Its NodeManager has gone, though it has served before.
     assert_eq!(counted(&scene).unwrap(), Workers { ready: 2, booting: 2, leaving: 1, not_ready: 2, size: 7 });
 }

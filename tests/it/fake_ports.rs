@@ -1,6 +1,6 @@
 //! The controller's ports over the little world: thin, and with the places where a controller can die.
 
-use std::{future::pending, time::Duration};
+use std::{future::pending, sync::Arc, time::Duration};
 
 use chrono::{DateTime, Utc};
 use yarn_autoscaler::{
@@ -11,7 +11,7 @@ use yarn_autoscaler::{
     },
 };
 
-use crate::world::{FULL, Shared, Told, World};
+use crate::world::{FULL, Shared, Told, World, look};
 
 /// All ports: each is a handle on the same world. `generation` is the store's: what it has seen last.
 pub struct Port {
@@ -67,16 +67,18 @@ impl Clock for Port {
 }
 
 impl Cluster for Port {
-    async fn observe(&self, now: DateTime<Utc>) -> Result<Observation, PortError> {
-        self.world.borrow().observation(now)
+    async fn observe(&self, _now: DateTime<Utc>) -> Result<Arc<Observation>, PortError> {
+        let world = &mut *self.world.borrow_mut();
+        let observation = world.observation()?;
+        Ok(look(world.same_looks, &mut world.last_observation, observation))
     }
 
-    async fn nodes(&self) -> Result<Vec<Node>, PortError> {
+    async fn nodes(&self) -> Result<Vec<Arc<Node>>, PortError> {
         let mut world = self.world.borrow_mut();
         if std::mem::take(&mut world.meddled_with) {
             world.nodes.values_mut().for_each(|node| node.cordoned = false);
         }
-        Ok(world.observation(world.now)?.nodes)
+        Ok(world.observation()?.nodes)
     }
 
     async fn cordon(&self, node: &NodeId, leave: Resources) -> Result<(), PortError> {
@@ -135,7 +137,7 @@ impl Cluster for Port {
 }
 
 impl Provider for Port {
-    async fn describe(&self) -> Result<Capacity, PortError> {
+    async fn describe(&self) -> Result<Arc<Capacity>, PortError> {
         let answers_at = self.world.borrow().now + self.world.borrow().describe_takes;
         self.world.borrow_mut().advance(answers_at);
         let mut capacity = self.world.borrow().capacity();
@@ -143,7 +145,8 @@ impl Provider for Port {
         for group in capacity.groups.values_mut() {
             group.instances.truncate(group.instances.len().saturating_sub(missing));
         }
-        Ok(capacity)
+        let world = &mut *self.world.borrow_mut();
+        Ok(look(world.same_looks, &mut world.last_capacity, capacity))
     }
 
     async fn create(&self, request_id: &str, group: GroupName, count: u32) -> Result<String, PortError> {
@@ -202,7 +205,7 @@ impl Journal for Port {
     fn tick(&mut self, tick: &Tick<'_>) {
         let at = tick.situation.now;
         let (decision, notes) = (tick.decision.clone(), tick.notes.to_vec());
-        self.world.borrow_mut().journal.push(Told { at, decision, notes });
+        self.world.borrow_mut().journal.push(Told { at, decision, notes, settled: tick.settled });
     }
 }
 

@@ -28,6 +28,8 @@ mod onlooker;
 mod fixtures;
 // A real YARN, for whoever needs one.
 mod lab;
+// Outcomes of runs: by hand, and a little cluster played through.
+mod outcomes;
 // What stands before a real ResourceManager and misbehaves for a while.
 mod proxy;
 // Ticks to show and log, written out once.
@@ -50,6 +52,12 @@ mod policy_diagnostics;
 mod policy_file;
 // Round trips, and texts at random.
 mod policy_properties;
+
+// -- The simulator's inputs
+// What a scenario file means: defaults, shapes, schema.
+mod scenario;
+// What is said about bad and doubtful scenario files, in full.
+mod scenario_diagnostics;
 
 // -- Decision and loop
 // Crashes, lost answers and changes of mind through the real loop, in the little world.
@@ -78,6 +86,10 @@ mod state_file;
 mod yarn_adapter;
 // `run` as a process without a cluster: what it refuses and with which code, what it tells systemd, how it ends.
 mod run_cli;
+// The loop over ports that hand out the same look again.
+mod same_look;
+// Ticks after which nothing changes until something new is seen.
+mod settled;
 // The REST client against a web server that misbehaves.
 mod yarn_rest;
 // Hadoop's RPC to the byte, and against a server that misbehaves.
@@ -88,6 +100,12 @@ mod record;
 mod record_rules;
 // Recorded answers of real ResourceManagers, and answers as other versions would give them.
 mod yarn_wire;
+
+// -- Report
+// Figures against values worked out by hand, the table, CSV and JSON, expectations.
+mod report;
+// What holds for every run: the bounds against every plan, distributions.
+mod report_props;
 
 // -- On a real Hadoop
 // The daemon killed between any two steps, signalled, doubled: nothing is forgotten, nothing done twice.
@@ -110,3 +128,6 @@ mod real_latency;
 mod real_record;
 // `plan`: its text, its JSON, its exit codes, and that it changes nothing.
 mod real_plan;
+
+// The simulator: the conference scene.
+mod sim_scene;

@@ -1,10 +1,9 @@
 //! Reads and orders on the Hadoop lines that are supported, both really started, by each way that an order can go, with
 //! either form of the exclude file; and a pair of ResourceManagers through a failover.
-#![expect(clippy::disallowed_methods, reason = "a test reads the clock as the shell would")]
 
 use std::{os::unix::fs::PermissionsExt as _, path::Path};
 
-use chrono::{TimeDelta, Utc};
+use chrono::TimeDelta;
 use serde_json::json;
 use yarn_autoscaler::{
     model::{NodeState, Observation, Resources},
@@ -25,7 +24,7 @@ fn look(urls: &[String]) -> Result<Observation, PortError> {
     let urls = urls.iter().map(|url| url.parse().unwrap()).collect();
     let manager = ResourceManager::new(urls, Options::default()).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(manager.observe(Utc::now()))
+    runtime.block_on(manager.observe())
 }
 
 fn trial(options: &[String]) -> Trial {

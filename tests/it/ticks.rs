@@ -1,6 +1,6 @@
 //! Ticks to show and to log: a cluster of workers in all their states, built from one sentence.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use yarn_autoscaler::{
@@ -33,14 +33,16 @@ impl Scene {
         let situation = Situation {
             now,
             poll_interval: Duration::from_secs(5),
-            observation: Ok(observation(now, (0..ready).chain(ready + booting..total).map(node).collect())),
-            capacity: Ok(capacity((0..total).map(|n| instance(n, n >= ready && n < ready + booting)).collect())),
+            observation: Ok(Arc::new(observation((0..ready).chain(ready + booting..total).map(node).collect()))),
+            capacity: Ok(Arc::new(capacity(
+                (0..total).map(|n| instance(n, n >= ready && n < ready + booting)).collect(),
+            ))),
             history: History::default(),
-            state: State {
+            state: Arc::new(State {
                 workers: (0..total).map(|n| (host(n), record(now, n >= ready && n < ready + booting))).collect(),
                 drains: (0..total).filter(is_draining).map(|n| (host(n), drain(n, now))).collect(),
                 ..State::default()
-            },
+            }),
             restart_hold: Duration::from_secs(60),
             ready_deadline: Duration::from_secs(600),
         };
@@ -51,11 +53,11 @@ impl Scene {
 
     /// So much waits for containers.
     pub fn pending(mut self, pending: Resources, containers: u64) -> Self {
-        let observation = self.situation.observation.as_mut().unwrap();
+        let observation = Arc::make_mut(self.situation.observation.as_mut().unwrap());
         observation.metrics.pending = pending;
         observation.metrics.containers_pending = containers;
         let waiting = Ask { containers: 2, resources: Resources::new(4_096, 1, 1), priority: 1 };
-        observation.applications.push(application(2, vec![waiting]));
+        observation.applications.push(Arc::new(application(2, vec![waiting])));
         self
     }
 
@@ -108,7 +110,7 @@ impl Scene {
 
     pub fn tick(&self) -> Tick<'_> {
         let Self { situation, policy, decision, notes } = self;
-        Tick { situation, policy, workers: decide::workers(policy, situation), decision, notes }
+        Tick { situation, policy, workers: decide::workers(policy, situation), decision, settled: false, notes }
     }
 }
 
@@ -160,15 +162,16 @@ fn application(n: u32, asks: Vec<Ask>) -> Application {
     }
 }
 
-fn observation(at: DateTime<Utc>, nodes: Vec<Node>) -> Observation {
+fn observation(nodes: Vec<Node>) -> Observation {
     let metrics = ClusterMetrics {
         available: Resources::new(16_384, 14, 0),
         allocated: Resources::new(8_192, 2, 2),
         containers_allocated: 2,
         ..ClusterMetrics::default()
     };
-    let applications = vec![application(1, Vec::new())];
-    Observation { at, started_on_ms: 1_700_000_000_000, version: "3.3.6".into(), metrics, nodes, applications }
+    let nodes = nodes.into_iter().map(Arc::new).collect();
+    let applications = vec![Arc::new(application(1, Vec::new()))];
+    Observation { started_on_ms: 1_700_000_000_000, version: "3.3.6".into(), metrics, nodes, applications }
 }
 
 fn capacity(instances: Vec<Instance>) -> Capacity {

@@ -8,7 +8,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use chrono::DateTime;
 use yarn_autoscaler::{
     model::Observation,
     ports::{ErrorKind, PortError},
@@ -33,7 +32,7 @@ fn client(servers: &[&FakeHttp]) -> ResourceManager {
 }
 
 async fn observe(servers: &[&FakeHttp]) -> Result<Observation, PortError> {
-    client(servers).observe(DateTime::UNIX_EPOCH).await
+    client(servers).observe().await
 }
 
 /// The cluster with pending GPUs, as it was recorded.
@@ -144,7 +143,7 @@ async fn every_misbehaviour_is_an_error_that_says_so() {
             FakeHttp::start(move |path| if path.contains("/nodes") { reply.clone() } else { well(path) }).await;
         let began = Instant::now();
         let client = ResourceManager::new(vec![server.url()], short()).expect("client");
-        let error = client.observe(DateTime::UNIX_EPOCH).await.expect_err(&shown);
+        let error = client.observe().await.expect_err(&shown);
         assert!(began.elapsed() < TOTAL * 5, "{shown}: in time");
         assert_eq!(error.kind, kind, "{shown}: {error}");
         assert!(error.text.contains(told), "{shown}: {error}");
@@ -157,7 +156,7 @@ async fn a_silence_is_named_before_all_the_time_is_gone() {
     let server = FakeHttp::start(|path| if path.contains("/nodes") { Reply::Silence } else { well(path) }).await;
     let options = Options { read: TOTAL / 8, ..options() };
     let client = ResourceManager::new(vec![server.url()], options).expect("client");
-    let error = client.observe(DateTime::UNIX_EPOCH).await.expect_err("silence");
+    let error = client.observe().await.expect_err("silence");
     assert_eq!(error.kind, ErrorKind::Transient);
     assert!(error.text.contains("/ws/v1/cluster/nodes: no answer in time"), "{error}");
 }
@@ -210,7 +209,7 @@ async fn a_dead_and_a_silent_one_do_not_stand_in_the_way() {
     let urls = vec![dead, silent.url(), active.url()];
     let client = ResourceManager::new(urls, options()).expect("client");
     let began = Instant::now();
-    client.observe(DateTime::UNIX_EPOCH).await.expect("observation");
+    client.observe().await.expect("observation");
     assert!(began.elapsed() < options().total / 2, "nobody waits for the silent one");
 }
 
@@ -229,7 +228,7 @@ async fn a_failover_is_followed() {
         servers.push(FakeHttp::start(reply).await);
     }
     let client = client(&[&servers[0], &servers[1]]);
-    let started = async || client.observe(DateTime::UNIX_EPOCH).await.map(|seen| seen.started_on_ms);
+    let started = async || client.observe().await.map(|seen| seen.started_on_ms);
     assert_eq!(started().await, Ok(0));
     *is_active[0].lock().expect("lock") = false;
     assert!(started().await.is_err(), "nobody is active");

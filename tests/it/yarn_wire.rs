@@ -2,7 +2,6 @@
 
 use std::{fmt::Write, fs, path::PathBuf};
 
-use chrono::DateTime;
 use yarn_autoscaler::{
     model::{NodeState, Observation, Resources},
     yarn::{
@@ -77,7 +76,7 @@ fn all_states(version: &str) -> String {
     for state in states(version) {
         let answers = recorded(version, &state);
         let hidden = asks_are_hidden(&answers.metrics, &answers.applications);
-        let observation = observation(DateTime::UNIX_EPOCH, answers).expect(&state);
+        let observation = observation(answers).expect(&state);
         let note = if hidden { " (asks hidden)" } else { "" };
         writeln!(out, "== {state}{note}\n{}", rendered(&observation)).expect("string");
     }
@@ -100,7 +99,7 @@ fn the_asks_and_the_scheduler_agree_on_pending_gpus() {
         for state in states(version) {
             let mut answers = recorded(version, &state);
             let told = answers.scheduler_pending.take().expect("recorded").gpus;
-            let seen = observation(DateTime::UNIX_EPOCH, answers).expect("observation");
+            let seen = observation(answers).expect("observation");
             assert_eq!(seen.metrics.pending.gpus, told, "{version} {state}");
         }
     }
@@ -173,7 +172,7 @@ fn a_host_that_registered_again_on_another_port_is_one_node() {
         {"id":"w-2:40002","nodeHostName":"w-2","state":"LOST","lastHealthUpdate":20}]}}"#;
     let mut answers = recorded("3.3.6", "idle");
     answers.nodes = wire::nodes(body).expect("nodes");
-    let seen = observation(DateTime::UNIX_EPOCH, answers).expect("observation");
+    let seen = observation(answers).expect("observation");
     let ids: Vec<_> = seen.nodes.iter().map(|node| node.id.to_string()).collect();
     assert_eq!(ids, ["w-1:40003", "w-2:40002"]);
 }
@@ -213,12 +212,12 @@ fn pending_below_zero_is_zero_and_pending_untold_comes_from_the_asks() {
         br#"{"clusterMetrics":{"pendingMB":-1024,"pendingVirtualCores":-1,"allocatedMB":-5,"containersPending":-1}}"#;
     let mut answers = recorded("3.3.6", "ds-gpu-pending");
     answers.metrics = wire::metrics(told).expect("metrics");
-    let seen = observation(DateTime::UNIX_EPOCH, answers.clone()).expect("observation").metrics;
+    let seen = observation(answers.clone()).expect("observation").metrics;
     assert_eq!((seen.pending, seen.allocated.memory_mb, seen.containers_pending), (Resources::new(0, 0, 4), 0, 0));
 
     let untold = br#"{"clusterMetrics":{"allocatedMB":1,"containersPending":4}}"#;
     answers.metrics = wire::metrics(untold).expect("metrics");
-    let seen = observation(DateTime::UNIX_EPOCH, answers).expect("observation").metrics;
+    let seen = observation(answers).expect("observation").metrics;
     assert_eq!(seen.pending, Resources::new(2048, 4, 4));
 }
 
@@ -229,7 +228,7 @@ fn missing_is_not_zero() {
     }
     let mut answers = recorded("3.3.6", "idle");
     answers.nodes.clear();
-    let error = observation(DateTime::UNIX_EPOCH, answers).expect_err("three active nodes are counted");
+    let error = observation(answers).expect_err("three active nodes are counted");
     assert_eq!(error.to_string(), "/metrics counts 3 active nodes and /nodes lists none");
 }
 
@@ -240,7 +239,7 @@ fn a_cordoned_node_with_containers_takes_nothing_from_what_others_have_free() {
     answers.nodes.truncate(2);
     answers.nodes[0].node.total = Resources::new(1, 1, 0);
     answers.nodes[0].node.used = Resources::new(512, 2, 1);
-    let seen = observation(DateTime::UNIX_EPOCH, answers).expect("observation").metrics;
+    let seen = observation(answers).expect("observation").metrics;
     assert_eq!(seen.available, Resources::new(8192, 8, 2));
 }
 
@@ -251,7 +250,7 @@ fn the_nodes_and_the_metrics_agree_on_what_is_available() {
             let raw = fs::read(fixtures(version).join(format!("{state}-metrics.json"))).expect("metrics");
             let raw: serde_json::Value = serde_json::from_slice(&raw).expect("JSON");
             let told = &raw["clusterMetrics"];
-            let seen = observation(DateTime::UNIX_EPOCH, recorded(version, &state)).expect("observation").metrics;
+            let seen = observation(recorded(version, &state)).expect("observation").metrics;
             assert_eq!(told["availableMB"], seen.available.memory_mb, "{version} {state}");
             assert_eq!(told["availableVirtualCores"], seen.available.vcores, "{version} {state}");
         }
@@ -264,7 +263,7 @@ fn hidden_asks_are_made_up_for_by_the_scheduler() {
     assert!(!asks_are_hidden(&answers.metrics, &answers.applications));
     answers.applications.iter_mut().for_each(|app| app.asks.clear());
     assert!(asks_are_hidden(&answers.metrics, &answers.applications));
-    let seen = observation(DateTime::UNIX_EPOCH, answers).expect("observation").metrics;
+    let seen = observation(answers).expect("observation").metrics;
     assert_eq!(seen.pending, Resources::new(2048, 4, 4));
 }
 
@@ -298,7 +297,7 @@ fn a_large_cluster_is_read_whole() {
         scheduler_pending: None,
     };
     assert!(!asks_are_hidden(&answers.metrics, &answers.applications));
-    let seen = observation(DateTime::UNIX_EPOCH, answers).expect("observation");
+    let seen = observation(answers).expect("observation");
     assert_eq!((seen.nodes.len(), seen.applications.len(), seen.metrics.containers_pending), (1_000, 1_000, 10_000));
     assert_eq!(seen.metrics.pending, Resources::new(36_864_000, 10_000, 8_000));
     assert_eq!(seen.metrics.allocated.gpus, 4_000);
