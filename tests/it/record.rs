@@ -15,6 +15,8 @@ use tempfile::TempDir;
 use tokio::process::Command;
 use yarn_autoscaler::{
     cli::record::sheet::jobs,
+    model::{Resources, WorkloadRow},
+    sim::workload::{OnLoss, TraceFormat, TraceSource, Work, rows},
     yarn::applications::{Launch, applications, containers, newest_attempt},
 };
 
@@ -241,6 +243,35 @@ async fn a_resource_manager_that_is_not_there_leaves_no_file() {
     assert!(words.contains("cannot write /nowhere/load.csv"), "{words}");
     let (code, _) = ended(&mut record(&server, Path::new("-"), &["--interval", "5s"])).await;
     assert_eq!(code, Some(2), "an interval is for --follow");
+}
+
+/// What is written here is what the simulator reads.
+#[tokio::test]
+async fn the_simulator_plays_all_that_was_recorded() {
+    assert_eq!(WorkloadRow::COLUMNS, rows::FIELDS);
+    assert_eq!(yarn_autoscaler::model::MASTER_GROUP, rows::MASTER);
+    let (_folder, path) = fresh();
+    followed(LOOKS, &path, &[]).await;
+    let server = all_over().await;
+    assert_eq!(ended(&mut record(&server, &path, &["--append"])).await.0, Some(0));
+    let source = TraceSource {
+        format: TraceFormat::Rows,
+        file: "load.csv".into(),
+        cluster: None,
+        skip_ms: 0,
+        queue: "default".into(),
+        container: Resources::default(),
+        on_loss: OnLoss::Restart,
+    };
+    let (jobs, note) = rows::read(&source, &[], &text(&path)).unwrap();
+    assert_eq!(
+        (jobs.len(), note.bad, note.left_out),
+        (11, 0, Vec::new()),
+        "two followed, nine more of eleven from totals"
+    );
+    let followed = jobs.iter().find(|job| &*job.name == "application_1795260834139_0012").unwrap();
+    let Work::Gang { groups, duration_ms } = &followed.work else { panic!("{followed:?}") };
+    assert_eq!((groups[0].containers, groups[0].resources, *duration_ms), (3, Resources::new(2048, 1, 1), 12_998));
 }
 
 #[tokio::test]
