@@ -102,6 +102,10 @@ mod settled;
 mod yarn_rest;
 // Hadoop's RPC to the byte, and against a server that misbehaves.
 mod yarn_rpc;
+// `record`: looks that were recorded, through a fake ResourceManager, to the file.
+mod record;
+// How looks at applications become rows, where no recording has the case.
+mod record_rules;
 // Recorded answers of real ResourceManagers, and answers as other versions would give them.
 mod yarn_wire;
 
@@ -128,6 +132,8 @@ mod real_reads;
 mod real_demo;
 // From pending to the order sent: measured.
 mod real_latency;
+// `record`: gangs followed, and told from totals afterwards.
+mod real_record;
 // `plan`: its text, its JSON, its exit codes, and that it changes nothing.
 mod real_plan;
 
