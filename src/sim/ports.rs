@@ -16,8 +16,8 @@ use crate::{
     decide,
     model::{Capacity, GroupName, Node, NodeId, Observation, Resources, State},
     ports::{
-        Clock, Cluster, ErrorKind, Journal, OperationState, PolicyChange, PolicySource, PortError, Provider, StateStore,
-        Tick, Wake,
+        Clock, Cluster, ErrorKind, Journal, OperationState, PolicyChange, PolicySource, PortError, Provider,
+        StateStore, Tick, Wake,
     },
 };
 

@@ -102,8 +102,9 @@ fn close(run: &Run, stage: Stage<'_>, mut violations: Vec<Violation>) -> Outcome
         remarks.push(format!("{} jobs failed because YARN refused an ask larger than any node", closed.rejected));
     }
     violations.truncate(VIOLATIONS_MAX);
-    let max = |group: GroupName| run.policy.group(group).max_instances;
-    let groups_there = closed.groups.keys().copied();
+    let policies = || closed.groups.keys().map(|group: &GroupName| run.policy.group(*group));
+    let min_workers = policies().map(|group| group.min_instances).fold(0, u32::saturating_add);
+    let max_workers = policies().map(|group| group.max_instances).fold(0, u32::saturating_add);
     let mut counts = closed.counts;
     counts.looks = looks;
     Outcome {
@@ -112,7 +113,8 @@ fn close(run: &Run, stage: Stage<'_>, mut violations: Vec<Violation>) -> Outcome
         seed: run.seed,
         start: run.scenario.start,
         end_ms,
-        max_workers: groups_there.map(max).fold(0, u32::saturating_add),
+        min_workers,
+        max_workers,
         groups: closed.groups,
         jobs: closed.jobs,
         steps: closed.steps,
