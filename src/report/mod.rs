@@ -8,10 +8,12 @@
 //! | [`waiting`], [`costs`], [`elasticity`] | its parts, each with its conventions |
 //! | [`names`] | the figures by name, label and unit |
 //! | [`expectations`] | what a scenario expects, held against them |
+//! | [`seeds`] | means over several seeds |
 //! | [`mod@table`], [`machine`] | the table for a terminal; CSV and JSON |
 //! | [`page`] | one self-contained HTML page; drawn by [`svg`] and [`axis`], thinned out by [`thin`] |
 //! | [`words`] | figures as people write them |
 
+pub mod axis;
 pub mod bounds;
 pub mod costs;
 pub mod elasticity;
@@ -19,6 +21,10 @@ pub mod expectations;
 pub mod figures;
 pub mod machine;
 pub mod names;
+pub mod page;
+pub mod seeds;
+pub mod svg;
+pub mod thin;
 
 pub mod table;
 

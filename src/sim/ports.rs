@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     decide,
-    model::{Capacity, GroupName, Node, NodeId, Observation, Resources, State},
+    model::{Capacity, GroupName, History, Node, NodeId, Observation, Resources, State},
     ports::{
         Clock, Cluster, ErrorKind, Journal, OperationState, PolicyChange, PolicySource, PortError, Provider,
         StateStore, Tick, Wake,
@@ -34,6 +34,8 @@ pub(super) struct Stage<'a> {
     stored: State,
     generation: u64,
     watch: &'a mut dyn Watch,
+    /// Whether looks are left out that would say the same as the last one.
+    skips: bool,
     /// Whether the last look said that later ones decide the same, and over which time samples must be alike for that.
     settled: Option<Ms>,
     /// The run ends here; `None`: not known before the last job has ended.
@@ -47,7 +49,13 @@ pub(super) struct Stage<'a> {
 }
 
 impl<'a> Stage<'a> {
-    pub(super) fn new(world: World, scenario: Arc<Scenario>, last_submit: Ms, watch: &'a mut dyn Watch) -> Self {
+    pub(super) fn new(
+        world: World,
+        scenario: Arc<Scenario>,
+        last_submit: Ms,
+        skips: bool,
+        watch: &'a mut dyn Watch,
+    ) -> Self {
         let cut_off_at = (last_submit * PATIENCE_FACTOR).max(last_submit + ms(PATIENCE));
         Self {
             world,
@@ -55,6 +63,7 @@ impl<'a> Stage<'a> {
             stored: State::default(),
             generation: 0,
             watch,
+            skips,
             settled: None,
             ends_at: scenario.duration.map(ms),
             cut_off_at,
@@ -109,6 +118,11 @@ impl<'a> Stage<'a> {
         if happens == Ms::MAX && self.ends_at.is_none() && !self.world.is_done() {
             // Nothing will ever happen: what waits now waits for ever.
             self.ends_at = Some(until);
+            return until;
+        }
+        // What was ordered or told will not be so again, and of a window that is thinned other samples would be kept.
+        let thins = History::thins(Duration::from_millis(window), Duration::from_millis(pace));
+        if !self.skips || thins || !self.decisions.is_quiet() {
             return until;
         }
         let looks = free / pace;

@@ -18,8 +18,7 @@ use super::{
 };
 use crate::{
     controller::{Controller, Halt},
-    model::GroupName,
-    policy::Policy,
+    policy::{GroupPolicy, Policy},
     ports::Wake,
 };
 
@@ -43,9 +42,19 @@ pub struct Run {
 
 /// Runs to the end. The same run gives the same outcome.
 pub fn run(run: &Run, watch: &mut dyn Watch) -> Outcome {
+    run_to_end(run, true, watch)
+}
+
+/// The same, with every look made, even where nothing can have changed since the last one: slow, and there to show
+/// that it makes no difference.
+pub fn run_every_look(run: &Run, watch: &mut dyn Watch) -> Outcome {
+    run_to_end(run, false, watch)
+}
+
+fn run_to_end(run: &Run, skips: bool, watch: &mut dyn Watch) -> Outcome {
     let world = World::new(Arc::clone(&run.scenario), Arc::clone(&run.workload), run.seed);
     let last_submit = run.workload.jobs.last().map_or(0, |job| job.submit_ms);
-    let stage = RefCell::new(Stage::new(world, Arc::clone(&run.scenario), last_submit, watch));
+    let stage = RefCell::new(Stage::new(world, Arc::clone(&run.scenario), last_submit, skips, watch));
     let mut violations = Vec::new();
     while let Some(halt) = live(run, &stage) {
         violations.push(Violation {
@@ -102,9 +111,10 @@ fn close(run: &Run, stage: Stage<'_>, mut violations: Vec<Violation>) -> Outcome
         remarks.push(format!("{} jobs failed because YARN refused an ask larger than any node", closed.rejected));
     }
     violations.truncate(VIOLATIONS_MAX);
-    let policies = || closed.groups.keys().map(|group: &GroupName| run.policy.group(*group));
-    let min_workers = policies().map(|group| group.min_instances).fold(0, u32::saturating_add);
-    let max_workers = policies().map(|group| group.max_instances).fold(0, u32::saturating_add);
+    let bounds = |bound: fn(GroupPolicy) -> u32| {
+        closed.groups.keys().map(|group| bound(run.policy.group(*group))).fold(0, u32::saturating_add)
+    };
+    let (min_workers, max_workers) = (bounds(|group| group.min_instances), bounds(|group| group.max_instances));
     let mut counts = closed.counts;
     counts.looks = looks;
     Outcome {

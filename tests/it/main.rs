@@ -54,8 +54,18 @@ mod policy_file;
 mod policy_properties;
 
 // -- The simulator's inputs
+// Jobs drawn at random: rates, bursts, sizes, and the very jobs of a seed.
+mod generator;
+// Chance: draws against closed forms, and the very numbers.
+mod random;
 // What a scenario file means: defaults, shapes, schema.
 mod scenario;
+// What is said about bad and doubtful scenario files, in full.
+mod scenario_diagnostics;
+// Texts at random, as scenarios and as traces.
+mod scenario_properties;
+// Traces: what a row becomes, what is said of bad ones, when a file is refused.
+mod traces;
 
 // -- Decision and loop
 // Crashes, lost answers and changes of mind through the real loop, in the little world.

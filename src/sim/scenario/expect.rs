@@ -155,7 +155,10 @@ impl Shape for AmountSpec {
     fn scalar(value: Scalar<'_>) -> Result<Self, Wrong> {
         match f64::scalar(value) {
             Ok(number) => Ok(Self::Number(number)),
-            Err(_) if matches!(value, Scalar::Text(_)) => DurationSpec::scalar(value).map(Self::Time),
+            // What has no digit was not meant to be a duration.
+            Err(_) if matches!(value, Scalar::Text(text) if text.contains(|c: char| c.is_ascii_digit())) => {
+                DurationSpec::scalar(value).map(Self::Time)
+            }
             Err(_) => Err(Wrong::found::<Self>(value)),
         }
     }

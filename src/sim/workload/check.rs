@@ -1,20 +1,20 @@
 //! From a workload as written to one as meant: defaults, bounds, and what must fit together with queues and workers.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use super::{
-    Executors, Generator, Job, OnLoss, Stage, TaskGroup, TraceFormat, TraceSource, Work,
-    draw_check::{draw, sizes, weights},
+    Executors, Job, OnLoss, Stage, TaskGroup, Work,
+    generator_check::{generator, same_names},
     spec::{
         CheckpointSpec, ExecutorsSpec, GangSpec, GeneratorSpec, JobSpec, OnLossSpec, ResourcesSpec, StageSpec,
         TaskGroupSpec, TraceSpec, WorkloadSpec,
     },
+    trace_check::trace,
 };
 use crate::{
     model::Resources,
     policy::{
         checker::Checker,
-        duration,
         field::Field,
         spans::Path,
         spec::DurationSpec,
@@ -29,8 +29,11 @@ use crate::{
 /// Longest length of time that a scenario may name.
 pub const LONGEST: Duration = Duration::from_secs(10 * 365 * 86_400);
 
-/// Most jobs of one entry, most tasks of a stage, most containers of a group: more is a slip of the fingers.
-const MANY: u32 = 1_000_000;
+/// Most jobs that are written out: more are better drawn, or read from a trace.
+const MOST_WRITTEN: u32 = 100_000;
+
+/// Most tasks of a stage, most containers of a group: more is a slip of the fingers.
+pub const MANY: u32 = 1_000_000;
 
 /// The share of maps that are done before reducers are asked for (`mapreduce.job.reduce.slowstart.completedmaps`).
 const SLOW_START: f64 = 0.05;
@@ -43,21 +46,30 @@ pub struct Surroundings<'a> {
     pub workers: &'a [Resources],
     /// What a primary worker offers.
     pub primary: Option<Resources>,
+    /// What all workers that the cloud's quotas allow offer; `None`: no quota.
+    pub most: Option<Resources>,
     /// When the scenario ends, where it says so.
     pub end: Option<Duration>,
 }
 
 /// What a job is, whether it is written out or drawn.
-struct Body<'a> {
-    application_type: &'a Field<String>,
-    queue: &'a Field<String>,
-    master: &'a Field<ResourcesSpec>,
-    gang: &'a Field<GangSpec>,
-    stages: &'a Field<Vec<Field<StageSpec>>>,
-    executors: &'a Field<ExecutorsSpec>,
-    on_loss: &'a Field<OnLossSpec>,
+pub struct Body<'a> {
+    /// YARN's type.
+    pub application_type: &'a Field<String>,
+    /// The leaf queue.
+    pub queue: &'a Field<String>,
+    /// The application master.
+    pub master: &'a Field<ResourcesSpec>,
+    /// A gang.
+    pub gang: &'a Field<GangSpec>,
+    /// Stages of tasks.
+    pub stages: &'a Field<Vec<Field<StageSpec>>>,
+    /// Spark.
+    pub executors: &'a Field<ExecutorsSpec>,
+    /// What a loss means.
+    pub on_loss: &'a Field<OnLossSpec>,
     /// How long it works is drawn, and need not be written.
-    is_drawn: bool,
+    pub is_drawn: bool,
 }
 
 /// What is submitted.
@@ -71,11 +83,14 @@ pub fn check(c: &mut Checker<'_>, path: &Path, spec: &WorkloadSpec, around: &Sur
         let message = format!("`{path}` is empty: nothing would be submitted");
         c.error("no-jobs", path, message, |error| error.help("write `jobs`, `generate` or `traces`"));
     }
-    let jobs = each(c, &path.key("jobs"), &spec.jobs, |c, path, job: &JobSpec| written(c, path, job, around));
+    let mut total = 0;
+    let jobs =
+        each(c, &path.key("jobs"), &spec.jobs, |c, path, job: &JobSpec| written(c, path, job, around, &mut total));
+    let mut drawn = 0.0;
     let generators = each(c, &path.key("generate"), &spec.generate, |c, path, spec: &GeneratorSpec| {
-        generator(c, path, spec, around)
+        generator(c, path, spec, around, &mut drawn)
     });
-    same_names(c, &path.key("generate"), &generators);
+    same_names(c, &path.key("generate"), &spec.generate);
     let traces = each(c, &path.key("traces"), &spec.traces, |c, path, spec: &TraceSpec| trace(c, path, spec, around));
     Some(WorkloadPlan { jobs: jobs.into_iter().flatten().collect(), generators, traces })
 }
@@ -99,19 +114,14 @@ pub fn each<T: Clone, U>(
     found
 }
 
-/// A generator's name is its stream of random numbers, and its jobs' name.
-fn same_names(c: &mut Checker<'_>, path: &Path, generators: &[Generator]) {
-    let mut seen: BTreeMap<&str, ()> = BTreeMap::new();
-    for (index, generator) in generators.iter().enumerate() {
-        if seen.insert(&generator.name, ()).is_some() {
-            let path = path.index(index).key("name");
-            let message = format!("`{path}`: another generator is called `{}` too", generator.name);
-            c.error("duplicate-name", &path, message, |error| error);
-        }
-    }
-}
-
-fn written(c: &mut Checker<'_>, path: &Path, spec: &JobSpec, around: &Surroundings<'_>) -> Option<Vec<Job>> {
+/// A job, as often as it comes; `total` counts all of them.
+fn written(
+    c: &mut Checker<'_>,
+    path: &Path,
+    spec: &JobSpec,
+    around: &Surroundings<'_>,
+    total: &mut u32,
+) -> Option<Vec<Job>> {
     let name = name(c, &path.key("name"), &spec.name);
     let at = time(c, &path.key("at"), &spec.at, Duration::ZERO).unwrap_or_default();
     let every = time(c, &path.key("every"), &spec.every, Duration::ZERO).unwrap_or_default();
@@ -128,11 +138,17 @@ fn written(c: &mut Checker<'_>, path: &Path, spec: &JobSpec, around: &Surroundin
     };
     let job = job(c, path, &body, around);
     let (name, count, job) = (name?, count?, job?);
+    *total = total.saturating_add(count);
+    if *total > MOST_WRITTEN {
+        let message = format!("there are more than {MOST_WRITTEN} jobs up to `{path}`");
+        c.error("too-many-jobs", &path.key("count"), message, |error| error.help("see `generate` and `traces`"));
+        return None;
+    }
     never_fits(c, &path.key("name"), &job, around);
     let last = ms(at).saturating_add(ms(every).saturating_mul((count - 1).into()));
     if around.end.is_some_and(|end| last >= ms(end)) {
-        let message = format!("`{path}` is submitted after the end of the scenario, and left out");
-        let message = if count > 1 { format!("some of {message}") } else { message };
+        let what = if count > 1 { "jobs of " } else { "" };
+        let message = format!("{what}`{path}` would come after the end of the scenario, and are left out");
         c.warn("after-the-end", &path.key("at"), message, |warning| warning.help("see `duration`"));
     }
     let jobs = (0..count).map(|n| Job {
@@ -143,7 +159,8 @@ fn written(c: &mut Checker<'_>, path: &Path, spec: &JobSpec, around: &Surroundin
     Some(jobs.collect())
 }
 
-fn job(c: &mut Checker<'_>, path: &Path, body: &Body<'_>, around: &Surroundings<'_>) -> Option<Job> {
+/// A job, not submitted yet and without a name.
+pub fn job(c: &mut Checker<'_>, path: &Path, body: &Body<'_>, around: &Surroundings<'_>) -> Option<Job> {
     let application_type = c.read(&path.key("type"), body.application_type);
     let queue = queue(c, &path.key("queue"), body.queue, around);
     let on_loss = on_loss(c, &path.key("onLoss"), body.on_loss);
@@ -271,133 +288,6 @@ fn executors(c: &mut Checker<'_>, path: &Path, spec: &ExecutorsSpec, is_drawn: b
     }))
 }
 
-fn generator(c: &mut Checker<'_>, path: &Path, spec: &GeneratorSpec, around: &Surroundings<'_>) -> Option<Generator> {
-    let name = name(c, &path.key("name"), &spec.name);
-    c.missing(&path.key("jobsPerDay"), &spec.jobs_per_day);
-    let jobs_per_day = c.number(&path.key("jobsPerDay"), &spec.jobs_per_day, 0.0..=10_000_000.0);
-    let hours = weights::<24>(c, &path.key("hours"), &spec.hours);
-    let weekdays = weights::<7>(c, &path.key("weekdays"), &spec.weekdays);
-    let burst = c.number(&path.key("burst"), &spec.burst, 1.0..=f64::from(MANY)).unwrap_or(1.0);
-    let burst_spread = time(c, &path.key("burstSpread"), &spec.burst_spread, Duration::ZERO);
-    let from = time(c, &path.key("from"), &spec.from, Duration::ZERO).unwrap_or_default();
-    let until = until(c, &path.key("until"), &spec.until, from, around);
-    let duration = draw(c, &path.key("duration"), &spec.duration);
-    let body = Body {
-        application_type: &spec.application_type,
-        queue: &spec.queue,
-        master: &spec.master,
-        gang: &spec.gang,
-        stages: &spec.stages,
-        executors: &spec.executors,
-        on_loss: &spec.on_loss,
-        is_drawn: !matches!(spec.duration, Field::Absent),
-    };
-    let job = job(c, path, &body, around);
-    let sizes = sizes(c, &path.key("sizes"), &spec.sizes, job.as_ref());
-    let (job, until, jobs_per_day) = (job?, until?, jobs_per_day?);
-    never_fits(c, &path.key("name"), &job, around);
-    let days = until.saturating_sub(from).as_secs_f64() / 86_400.0;
-    if jobs_per_day * days > 10.0 * f64::from(MANY) {
-        let message = format!("`{path}` would draw {:.0} jobs", jobs_per_day * days);
-        c.error("too-many-jobs", &path.key("jobsPerDay"), message, |error| error.help("ten million are allowed"));
-    }
-    let duration = match duration {
-        Some(draw) => draw,
-        None if body.is_drawn => return None,
-        None => super::Draw::Fixed(own_time(&job.work)),
-    };
-    Some(Generator {
-        name: name?,
-        from_ms: ms(from),
-        until_ms: ms(until),
-        jobs_per_day,
-        hours: hours?,
-        weekdays: weekdays?,
-        burst,
-        burst_spread_ms: ms(burst_spread?),
-        job,
-        duration,
-        sizes: sizes?,
-    })
-}
-
-/// How long a job's shape says that it works.
-fn own_time(work: &Work) -> Ms {
-    match work {
-        Work::Gang { duration_ms, .. } => *duration_ms,
-        Work::Stages(stages) => stages.first().map_or(0, |stage| stage.task_ms),
-        Work::Executors(executors) => executors.task_ms,
-    }
-}
-
-fn until(
-    c: &mut Checker<'_>,
-    path: &Path,
-    field: &Field<DurationSpec>,
-    from: Duration,
-    around: &Surroundings<'_>,
-) -> Option<Duration> {
-    let until = time(c, path, field, around.end.unwrap_or(from + duration::DAY))?;
-    if until <= from {
-        let message =
-            format!("`{path}` ({}) is not after `from` ({})", duration::format(until), duration::format(from));
-        c.error("until-before-from", path, message, |error| error);
-    }
-    Some(until)
-}
-
-fn trace(c: &mut Checker<'_>, path: &Path, spec: &TraceSpec, around: &Surroundings<'_>) -> Option<TraceSource> {
-    let format = c.require(&path.key("format"), &spec.format);
-    let file = c.require(&path.key("file"), &spec.file);
-    let cluster = c.read(&path.key("cluster"), &spec.cluster);
-    let skip = time(c, &path.key("skip"), &spec.skip, Duration::ZERO);
-    let queue = queue(c, &path.key("queue"), &spec.queue, around);
-    let on_loss = on_loss(c, &path.key("onLoss"), &spec.on_loss);
-    let written = container(c, &path.key("container"), &spec.container);
-    let format = format?;
-    let mut takes_no = |name: &str, is_written: bool| {
-        if is_written {
-            let message = format!("`{}` has no meaning in a trace of this format", path.key(name));
-            c.error("not-of-this-kind", &path.key(name), message, |error| error.help("remove it"));
-        }
-    };
-    takes_no("cluster", format != TraceFormat::Philly && cluster.is_some());
-    takes_no("container", format == TraceFormat::Rows && written.is_some());
-    takes_no("queue", format == TraceFormat::Rows && !matches!(spec.queue, Field::Absent));
-    let container = match &spec.container {
-        Field::Absent => usual_container(format, around.primary?),
-        _ => written?,
-    };
-    let asks = match format {
-        TraceFormat::Philly => Resources { gpus: 1, ..container },
-        TraceFormat::Gaia | TraceFormat::Swim | TraceFormat::Rows => container,
-    };
-    if format != TraceFormat::Rows && !fits_somewhere(asks, around) {
-        let message = format!("no worker has room for a container of `{path}`: its jobs would wait for ever");
-        c.warn("never-fits", &path.key("file"), message, |warning| warning.help(room(asks, around)));
-    }
-    Some(TraceSource {
-        format,
-        file: file?,
-        cluster,
-        skip_ms: ms(skip?),
-        queue: queue?,
-        container: asks,
-        on_loss: on_loss?,
-    })
-}
-
-/// The size of a container that a trace does not know: of one GPU, of one core, of one map or reduce.
-fn usual_container(format: TraceFormat, worker: Resources) -> Resources {
-    let share = |n: u64| Resources::new(worker.memory_mb / n.max(1), (worker.vcores / n.max(1)).max(1), 0);
-    match format {
-        TraceFormat::Philly => share(worker.gpus),
-        TraceFormat::Gaia => share(worker.vcores),
-        // Hadoop's defaults: `mapreduce.{map,reduce}.memory.mb` and `.cpu.vcores`.
-        TraceFormat::Swim | TraceFormat::Rows => Resources::new(1024, 1, 0),
-    }
-}
-
 /// Memory, cores and GPUs; a whole amount in a mapping of its own.
 pub fn container(c: &mut Checker<'_>, path: &Path, field: &Field<ResourcesSpec>) -> Option<Resources> {
     let spec = c.read(path, field)?;
@@ -421,7 +311,8 @@ fn amounts(
     Some(Resources::new(memory_mb?.into(), vcores?.into(), gpus?.into()))
 }
 
-fn name(c: &mut Checker<'_>, path: &Path, field: &Field<String>) -> Option<Arc<str>> {
+/// A name that is not empty.
+pub fn name(c: &mut Checker<'_>, path: &Path, field: &Field<String>) -> Option<Arc<str>> {
     let name = c.require(path, field)?;
     if name.trim().is_empty() {
         c.error("empty-name", path, format!("`{path}` is empty"), |error| error);
@@ -429,7 +320,8 @@ fn name(c: &mut Checker<'_>, path: &Path, field: &Field<String>) -> Option<Arc<s
     Some(name.into())
 }
 
-fn queue(c: &mut Checker<'_>, path: &Path, field: &Field<String>, around: &Surroundings<'_>) -> Option<Arc<str>> {
+/// A leaf queue that exists; the first one where none is written.
+pub fn queue(c: &mut Checker<'_>, path: &Path, field: &Field<String>, around: &Surroundings<'_>) -> Option<Arc<str>> {
     let first = around.queues.first().map_or("default", |queue| &queue.name);
     let written = match field {
         Field::Absent => return Some(first.into()),
@@ -449,7 +341,8 @@ fn queue(c: &mut Checker<'_>, path: &Path, field: &Field<String>, around: &Surro
     Some(written.into())
 }
 
-fn on_loss(c: &mut Checker<'_>, path: &Path, field: &Field<OnLossSpec>) -> Option<OnLoss> {
+/// What the loss of a container means.
+pub fn on_loss(c: &mut Checker<'_>, path: &Path, field: &Field<OnLossSpec>) -> Option<OnLoss> {
     match field {
         Field::Absent => Some(OnLoss::Restart),
         _ => match c.read(path, field)? {
@@ -501,26 +394,39 @@ pub fn ms(time: Duration) -> Ms {
     Ms::try_from(time.as_millis()).unwrap_or(Ms::MAX)
 }
 
-fn fits_somewhere(size: Resources, around: &Surroundings<'_>) -> bool {
+/// Whether a worker has room for a container; where workers are not known, nothing is said.
+pub fn fits_somewhere(size: Resources, around: &Surroundings<'_>) -> bool {
     around.workers.is_empty() || around.workers.iter().any(|worker| size.fits(*worker))
 }
 
-/// Warns of a job with a container that fits no worker.
-fn never_fits(c: &mut Checker<'_>, path: &Path, job: &Job, around: &Surroundings<'_>) {
-    let master = job.master.into_iter().map(|size| ("the application master", size));
-    let containers: Vec<(&str, Resources)> = match &job.work {
-        Work::Gang { groups, .. } => groups.iter().map(|group| (&*group.name, group.resources)).collect(),
-        Work::Stages(stages) => stages.iter().map(|stage| (&*stage.name, stage.resources)).collect(),
-        Work::Executors(executors) => vec![("an executor", executors.resources)],
+/// Warns of a job with a container that fits no worker, and of a gang that is larger than the quotas allow.
+pub fn never_fits(c: &mut Checker<'_>, path: &Path, job: &Job, around: &Surroundings<'_>) {
+    let named = |name: &str, size: Resources| (format!("a container of `{name}`"), size);
+    let master = job.master.into_iter().map(|size| ("the application master".to_string(), size));
+    let containers: Vec<_> = match &job.work {
+        Work::Gang { groups, .. } => groups.iter().map(|group| named(&group.name, group.resources)).collect(),
+        Work::Stages(stages) => stages.iter().map(|stage| named(&stage.name, stage.resources)).collect(),
+        Work::Executors(executors) => vec![("an executor".into(), executors.resources)],
     };
-    let mut all = master.chain(containers);
-    let Some((what, size)) = all.find(|(_, size)| !fits_somewhere(*size, around)) else { return };
-    let message = format!("no worker has room for {what} of this job: it would wait for ever");
-    c.warn("never-fits", path, message, |warning| warning.help(room(size, around)));
+    if let Some((what, size)) = master.chain(containers).find(|(_, size)| !fits_somewhere(*size, around)) {
+        let message = format!("no worker has room for {what}: the job would wait for ever");
+        c.warn("never-fits", path, message, |warning| warning.help(room(size, around)));
+        return;
+    }
+    let whole = job.full_size() + job.master.unwrap_or_default();
+    if let Some(most) = around.most.filter(|most| job.is_gang() && !whole.fits(*most)) {
+        let message = "the quotas allow no cluster that holds this gang: it would wait for ever";
+        let help = format!("it asks for {}; all workers offer {}", words(whole), words(most));
+        c.warn("never-whole", path, message, |warning| warning.help(help));
+    }
 }
 
-fn room(size: Resources, around: &Surroundings<'_>) -> String {
-    let words = |r: &Resources| format!("{} MB, {} cores, {} GPUs", r.memory_mb, r.vcores, r.gpus);
-    let workers: Vec<_> = around.workers.iter().map(words).collect();
-    format!("it asks for {}; a worker offers {}", words(&size), workers.join(" or "))
+/// What a container asks for, and what there is.
+pub fn room(size: Resources, around: &Surroundings<'_>) -> String {
+    let workers: Vec<_> = around.workers.iter().map(|worker| words(*worker)).collect();
+    format!("it asks for {}; a worker offers {}", words(size), workers.join(" or "))
+}
+
+fn words(amount: Resources) -> String {
+    format!("{} MB, {} cores, {} GPUs", amount.memory_mb, amount.vcores, amount.gpus)
 }

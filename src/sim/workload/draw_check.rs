@@ -74,6 +74,10 @@ pub fn sizes(c: &mut Checker<'_>, path: &Path, field: &Field<SizesSpec>, job: Op
             }
         }
     }
+    // What is wrong has been told.
+    if sizes.len() != written.len() {
+        return None;
+    }
     // As numbers, not as text: 2 before 10.
     sizes.sort_by_key(|(size, _)| *size);
     any_weight(c, path, &sizes.iter().map(|(_, weight)| *weight).collect::<Vec<_>>())?;

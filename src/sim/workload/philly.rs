@@ -3,7 +3,7 @@
 //! Workloads", USENIX ATC 2019).
 //!
 //! A row is a gang of `num_gpus` containers with a GPU each and no application master, which works for `duration`
-//! seconds; `gpu_time` is their product and is not read. Time counts from the cluster's first row. Rows without GPUs or
+//! seconds, and is named after its line; `gpu_time` is their product and is not read. Time counts from the cluster's first row. Rows without GPUs or
 //! without duration did no work that could be played: they are left out and counted.
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -48,18 +48,16 @@ pub fn read(source: &TraceSource, text: &str) -> Result<(Vec<Job>, TraceNote), T
     let mut table = Table::with_header(&source.file, text, &FIELDS)?;
     let mut found: Vec<(i64, u32, Ms, u64)> = Vec::new();
     let (mut idle, mut short) = (0, 0);
-    let mut number = 0_u64;
     while let Some(row) = table.next_row() {
         if row.text("cluster").is_ok_and(|name| name != cluster) {
             table.skip();
             continue;
         }
-        number += 1;
         match read_row(&row) {
             Err(bad) => table.bad(&bad),
             Ok((_, 0, _)) => idle += 1,
             Ok((_, _, 0)) => short += 1,
-            Ok((at, gpus, duration_ms)) => found.push((at, gpus, duration_ms, number)),
+            Ok((at, gpus, duration_ms)) => found.push((at, gpus, duration_ms, row.line())),
         }
     }
     table.note.leave_out(idle, "asked for no GPU");
@@ -68,8 +66,8 @@ pub fn read(source: &TraceSource, text: &str) -> Result<(Vec<Job>, TraceNote), T
     let first = found.iter().map(|(at, ..)| *at).min().unwrap_or(0);
     let worker: Arc<str> = "worker".into();
     let application_type: Arc<str> = APPLICATION_TYPE.into();
-    let jobs = found.into_iter().map(|(at, containers, duration_ms, number)| Job {
-        name: format!("{cluster}-{number}").into(),
+    let jobs = found.into_iter().map(|(at, containers, duration_ms, line)| Job {
+        name: format!("{cluster}-{line}").into(),
         application_type: application_type.clone(),
         queue: source.queue.clone(),
         submit_ms: Ms::try_from(at - first).unwrap_or(0),

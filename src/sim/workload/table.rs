@@ -131,9 +131,11 @@ pub struct Table<'a> {
     seen: usize,
 }
 
-/// One row; or why it could not be split into fields.
+/// One row.
 pub struct Row {
     line: u64,
+    /// Lines that it takes beyond its first: a quote that is not closed takes the rest of the file.
+    more_lines: usize,
     fields: StringRecord,
     columns: Vec<(&'static str, usize)>,
 }
@@ -142,6 +144,7 @@ pub struct Row {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadRow {
     line: u64,
+    rows: usize,
     message: String,
 }
 
@@ -152,7 +155,8 @@ impl<'a> Table<'a> {
     /// A field that is missing in the first line.
     pub fn with_header(file: &'a str, text: &'a str, names: &[&'static str]) -> Result<Self, TraceError> {
         let text = text.trim_start_matches('\u{feff}');
-        let mut reader = csv::ReaderBuilder::new().flexible(true).trim(csv::Trim::All).from_reader(text.as_bytes());
+        let mut builder = csv::ReaderBuilder::new();
+        let mut reader = builder.flexible(true).trim(csv::Trim::All).from_reader(text.as_bytes());
         let header = reader.headers().cloned().unwrap_or_default();
         let columns = names.iter().map(|name| Some((*name, header.iter().position(|field| field == *name)?)));
         let Some(columns) = columns.collect() else {
@@ -183,8 +187,9 @@ impl<'a> Table<'a> {
             // Bytes come from a text, and lengths are free: nothing is left that could be wrong.
             let Ok(fields) = fields else { continue };
             let line = fields.position().map_or(0, csv::Position::line);
-            self.seen += 1;
-            return Some(Row { line, fields, columns: self.columns.clone() });
+            let more_lines = fields.iter().map(|field| field.matches('\n').count()).sum();
+            self.seen += 1 + more_lines;
+            return Some(Row { line, more_lines, fields, columns: self.columns.clone() });
         }
     }
 
@@ -195,7 +200,7 @@ impl<'a> Table<'a> {
 
     /// Notes a bad row.
     pub fn bad(&mut self, row: &BadRow) {
-        self.note.bad += 1;
+        self.note.bad += row.rows;
         if self.note.bad_rows.len() < SHOWN {
             self.note.bad_rows.push(format!("{}:{}: {}", self.file, row.line, row.message));
         }
@@ -224,6 +229,9 @@ impl Row {
     /// # Errors
     /// The row is too short, or the field empty.
     pub fn text(&self, name: &'static str) -> Result<&str, BadRow> {
+        if self.more_lines > 0 {
+            return Err(self.wrong("a quote is not closed on its line".into()));
+        }
         let index = self.columns.iter().find(|(column, _)| *column == name).map(|(_, index)| *index);
         let field = index.and_then(|index| self.fields.get(index)).unwrap_or("");
         if field.is_empty() { Err(self.wrong(format!("`{name}` is missing"))) } else { Ok(field) }
@@ -272,6 +280,11 @@ impl Row {
 
     /// Says what is wrong with the row.
     pub fn wrong(&self, message: String) -> BadRow {
-        BadRow { line: self.line, message }
+        BadRow { line: self.line, rows: 1 + self.more_lines, message }
+    }
+
+    /// Its line in the file, from 1.
+    pub fn line(&self) -> u64 {
+        self.line
     }
 }
