@@ -16,8 +16,8 @@ use super::{
 use crate::{
     model::{Capacity, GroupName, Node, NodeId, Observation, Resources, State},
     ports::{
-        Clock, Cluster, ErrorKind, Journal, OperationState, PolicyChange, PolicySource, PortError, Provider, StateStore,
-        Tick, Wake,
+        Clock, Cluster, ErrorKind, Journal, OperationState, PolicyChange, PolicySource, PortError, Provider,
+        StateStore, Tick, Wake,
     },
 };
 
@@ -37,7 +37,7 @@ pub(super) struct Stage<'a> {
     /// The last look said that later ones decide the same.
     settled: bool,
     /// Looks that would say the same as the last one are left out.
-    skips_idle: bool,
+    skips: bool,
     /// The run ends here; `None`: not known before the last job has ended.
     pub(super) ends_at: Option<Ms>,
     cut_off_at: Ms,
@@ -49,8 +49,8 @@ pub(super) struct Stage<'a> {
 }
 
 impl<'a> Stage<'a> {
-    pub(super) fn new(world: World, run: &Run, watch: &'a mut dyn Watch) -> Self {
-        let (scenario, skips_idle) = (Arc::clone(&run.scenario), run.skips_idle);
+    pub(super) fn new(world: World, run: &Run, skips: bool, watch: &'a mut dyn Watch) -> Self {
+        let scenario = Arc::clone(&run.scenario);
         let last_submit = run.workload.jobs.last().map_or(0, |job| job.submit_ms);
         let cut_off_at = (last_submit * PATIENCE_FACTOR).max(last_submit + ms(PATIENCE));
         Self {
@@ -60,7 +60,7 @@ impl<'a> Stage<'a> {
             generation: 0,
             watch,
             settled: false,
-            skips_idle,
+            skips,
             ends_at: scenario.duration.map(ms),
             cut_off_at,
             dying: None,
@@ -86,7 +86,13 @@ impl<'a> Stage<'a> {
     fn sleep(&mut self, at: DateTime<Utc>) -> Wake {
         let from = self.world.now();
         let until = self.world_time(at).max(from);
-        let skipped = if self.settled && self.skips_idle { self.looks_in_vain(from, until) } else { 0 };
+        // What was ordered or told will not be so again.
+        let is_quiet = self.settled && self.decisions.is_quiet();
+        if is_quiet && self.world.next_at().is_none() && self.ends_at.is_none() {
+            // Nothing will ever happen: what waits now waits for ever.
+            self.ends_at = Some(until);
+        }
+        let skipped = if is_quiet && self.skips { self.looks_in_vain(from, until) } else { 0 };
         let pace = until - from;
         if skipped > 0 {
             self.decisions.repeat(skipped, until + (skipped - 1) * pace);
@@ -97,15 +103,10 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// How many looks, from `until` on, would come before anything happens: each of them would say what the last one
-    /// did. Where nothing will ever happen, what waits now waits for ever, and the run ends.
-    fn looks_in_vain(&mut self, from: Ms, until: Ms) -> u64 {
-        let happens = self.world.next_at();
-        if happens.is_none() && self.ends_at.is_none() {
-            self.ends_at = Some(until);
-            return 0;
-        }
-        let first = happens.unwrap_or(Ms::MAX).min(self.ends_at.unwrap_or(self.cut_off_at));
+    /// How many looks, from `until` on, come before anything happens: each of them would say what the last one did.
+    fn looks_in_vain(&self, from: Ms, until: Ms) -> u64 {
+        let happens = self.world.next_at().unwrap_or(Ms::MAX);
+        let first = happens.min(self.ends_at.unwrap_or(self.cut_off_at));
         first.saturating_sub(until).div_ceil((until - from).max(1))
     }
 
@@ -119,26 +120,6 @@ impl<'a> Stage<'a> {
         let now = self.world.now();
         self.watch.slept(from, now);
         if now >= self.ends_at.unwrap_or(self.cut_off_at) { Wake::Stop } else { Wake::Tick }
-    }
-
-    /// Looks that would all say the same until something happens are not made, but for those that fill the window again
-    /// before it happens: what is decided then is the same, bit for bit. Returns when to wake.
-    fn skip(&mut self, from: Ms, until: Ms, window: Ms) -> Ms {
-        let pace = (until - from).max(1);
-        let happens = self.world.next_at().unwrap_or(Ms::MAX);
-        let ends = self.ends_at.unwrap_or(if self.world.is_done() { Ms::MAX } else { self.cut_off_at });
-        let free = happens.min(ends).saturating_sub(until).saturating_sub(window + 2 * pace);
-        if happens == Ms::MAX && self.ends_at.is_none() && !self.world.is_done() {
-            // Nothing will ever happen: what waits now waits for ever.
-            self.ends_at = Some(until);
-            return until;
-        }
-        let looks = free / pace;
-        let until = until + looks * pace;
-        if looks > 0 {
-            self.decisions.repeat(looks, until - pace);
-        }
-        until
     }
 
     /// A place where the controller may die; whether it dies here.

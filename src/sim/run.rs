@@ -38,15 +38,22 @@ pub struct Run {
     pub policy_name: String,
     /// Where all chance begins.
     pub seed: u64,
-    /// Looks are left out that would say the same as the one before, because nothing has happened since and nothing in
-    /// the decision depends on the time: the outcome is the same, and comes sooner.
-    pub skips_idle: bool,
 }
 
 /// Runs to the end. The same run gives the same outcome.
 pub fn run(run: &Run, watch: &mut dyn Watch) -> Outcome {
+    run_to_end(run, true, watch)
+}
+
+/// The same, with every look made, even where nothing can have changed since the last one: slow, and there to show
+/// that it makes no difference.
+pub fn run_every_look(run: &Run, watch: &mut dyn Watch) -> Outcome {
+    run_to_end(run, false, watch)
+}
+
+fn run_to_end(run: &Run, skips: bool, watch: &mut dyn Watch) -> Outcome {
     let world = World::new(Arc::clone(&run.scenario), Arc::clone(&run.workload), run.seed);
-    let stage = RefCell::new(Stage::new(world, run, watch));
+    let stage = RefCell::new(Stage::new(world, run, skips, watch));
     let mut violations = Vec::new();
     while let Some(halt) = live(run, &stage) {
         violations.push(Violation {

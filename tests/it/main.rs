@@ -137,5 +137,10 @@ mod real_record;
 // `plan`: its text, its JSON, its exit codes, and that it changes nothing.
 mod real_plan;
 
-// The simulator: the conference scene.
+// -- The simulator
+// Scenarios, jobs and policies for its tests.
+mod sim_build;
+// The conference scene.
 mod sim_scene;
+// Random clusters, jobs, faults and orders: the books are right after every event.
+mod sim_world_props;
