@@ -14,11 +14,13 @@
 //! | `mishaps` | faults that begin and end |
 //! | `view` | what the ResourceManager and the cloud tell of all this |
 //! | `packing` | how many workers a set of containers fills |
+//! | `incidents` | what a checker of promises must know |
 
 mod applications;
 mod cloud;
 mod events;
 mod granting;
+mod incidents;
 mod jobs;
 mod losses;
 mod machines;
@@ -54,6 +56,7 @@ use super::{
 use crate::model::{GroupName, NodeState, Resources};
 
 pub use cloud::Refusal;
+pub use incidents::{Killed, KilledBy};
 
 /// A cluster and its cloud at one instant, and what will happen to them.
 #[derive(Debug)]
@@ -88,6 +91,8 @@ pub struct World {
     active: BTreeSet<usize>,
     clock_offset_ms: i64,
     record: Recorder,
+    /// Containers that our orders have ended; `None`: nobody asks.
+    kills: Option<Vec<Killed>>,
     boots: Rng,
     lives: Rng,
 }
@@ -162,6 +167,7 @@ impl World {
             active: BTreeSet::new(),
             clock_offset_ms: 0,
             record: Recorder::new(&scenario),
+            kills: None,
             boots: Rng::new(seed, "boots"),
             lives: Rng::new(seed, "lives"),
             scenario,

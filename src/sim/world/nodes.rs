@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{AppId, ContainerId, Event, SlotId, World, losses::Cause, machines::RmNode, ms};
+use super::{AppId, ContainerId, Event, KilledBy, SlotId, World, losses::Cause, machines::RmNode, ms};
 use crate::{
     model::{NodeState, Resources},
     sim::workload::OnLoss,
@@ -110,6 +110,7 @@ impl World {
 
     /// A NodeManager goes, and its containers with it.
     pub(super) fn leaves(&mut self, slot: SlotId, state: NodeState, cause: Cause) {
+        self.note_leaving(slot, cause);
         let Some(node) = &mut self.slots[slot as usize].node else { return };
         let containers = node.containers.clone();
         self.alter(slot, |node| (node.state, node.total, node.deadline) = (state, Resources::default(), None));
@@ -138,6 +139,7 @@ impl World {
                 (node.state, node.total, node.deadline) = (NodeState::Running, node.before_drain, None);
             });
             while let Some(last) = self.overcommitted(slot) {
+                self.note_kill(slot, 1, KilledBy::Recommission);
                 self.lose(last, Cause::Drain);
             }
             self.arm(slot);
