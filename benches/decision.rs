@@ -2,12 +2,13 @@
 //! `cargo bench --bench decision`. The budget is 5 ms a decision (release, one core).
 
 use std::{
+    cell::Cell,
     collections::BTreeMap,
     future::Future,
     hint::black_box,
     pin::pin,
     sync::Arc,
-    task::{Context, Waker},
+    task::{Context, Poll, Waker},
     time::Duration,
 };
 
@@ -59,7 +60,8 @@ fn situation(workers: usize, busy: bool, cooldown_s: u64) -> Situation {
     let mut groups = BTreeMap::new();
     let mut state = State::default();
     for (name, letter) in [(GroupName::Primary, "w"), (GroupName::Secondary, "sw")] {
-        let hosts = (0..workers / 2).map(|index| format!("cluster-{letter}-{index}.c.project.internal"));
+        let count = if name == GroupName::Primary { workers.div_ceil(2) } else { workers / 2 };
+        let hosts = (0..count).map(|index| format!("cluster-{letter}-{index}.c.project.internal"));
         let instances = hosts.map(|host| {
             nodes.push(Arc::new(node(&host, nodes.len())));
             let record = WorkerRecord { first_seen_at: now(), ready_at: Some(now()), not_ready_since: None };
@@ -83,7 +85,7 @@ fn situation(workers: usize, busy: bool, cooldown_s: u64) -> Situation {
         restart_hold: Duration::from_secs(60),
         ready_deadline: Duration::from_secs(900),
     };
-    if let Some(sample) = decide::sample(&situation) {
+    if let Some(sample) = decide::sample(&policy(cooldown_s), &situation) {
         situation.history = history(sample, cooldown_s);
     }
     situation
@@ -148,12 +150,13 @@ fn decisions(criterion: &mut Criterion) {
 fn samples(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("sample");
     for workers in [100, 1000] {
-        let situation = situation(workers, true, 120);
+        let (policy, situation) = (policy(120), situation(workers, true, 120));
         group.bench_function(format!("{workers} nodes"), |bencher| {
-            bencher.iter(|| decide::sample(black_box(&situation)));
+            bencher.iter(|| decide::sample(black_box(&policy), black_box(&situation)));
         });
     }
-    let (one, history) = (decide::sample(&situation(100, true, 120)), situation(100, true, DAY_S).history);
+    let (one, history) =
+        (decide::sample(&policy(120), &situation(100, true, 120)), situation(100, true, DAY_S).history);
     group.bench_function("pushed onto a day of history", |bencher| {
         let fresh = || (history.clone(), one);
         let push = |(mut history, one): (History, Option<Sample>)| {
@@ -165,13 +168,25 @@ fn samples(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Ports over a world that stands still.
+/// Ports over a small world: what they show goes round and round.
 #[derive(Clone)]
-struct Still(Situation);
+struct Shown {
+    looks: Vec<(Arc<Observation>, Arc<Capacity>)>,
+    at: Cell<usize>,
+    state: Arc<State>,
+}
 
-impl Cluster for Still {
+impl Shown {
+    /// The look that is shown now.
+    fn look(&self) -> &(Arc<Observation>, Arc<Capacity>) {
+        &self.looks[self.at.get() % self.looks.len()]
+    }
+}
+
+impl Cluster for Shown {
     async fn observe(&self, _now: DateTime<Utc>) -> Result<Arc<Observation>, PortError> {
-        self.0.observation.clone().map_err(|outage| PortError::transient(outage.text))
+        self.at.set(self.at.get() + 1);
+        Ok(Arc::clone(&self.look().0))
     }
     async fn nodes(&self) -> Result<Vec<Arc<Node>>, PortError> {
         Ok(Vec::new())
@@ -190,9 +205,10 @@ impl Cluster for Still {
     }
 }
 
-impl Provider for Still {
+impl Provider for Shown {
     async fn describe(&self) -> Result<Arc<Capacity>, PortError> {
-        self.0.capacity.clone().map_err(|outage| PortError::transient(outage.text))
+        self.at.set(self.at.get() + 1);
+        Ok(Arc::clone(&self.look().1))
     }
     async fn create(&self, _request_id: &str, _group: GroupName, _count: u32) -> Result<String, PortError> {
         Ok("op".into())
@@ -205,40 +221,83 @@ impl Provider for Still {
     }
 }
 
-impl StateStore for Still {
+impl StateStore for Shown {
     fn load(&mut self) -> Result<State, PortError> {
-        Ok(State::clone(&self.0.state))
+        Ok(State::clone(&self.state))
     }
     fn save(&mut self, _state: &State) -> Result<(), PortError> {
         Ok(())
     }
 }
 
-impl PolicySource for Still {
+impl PolicySource for Shown {
     fn check(&mut self) -> PolicyChange {
         PolicyChange::Unchanged
     }
 }
 
-impl Journal for Still {
-    fn tick(&mut self, _tick: &Tick<'_>) {}
+impl Journal for Shown {
+    fn tick(&mut self, tick: &Tick<'_>) {
+        black_box(tick.settled);
+    }
 }
 
-/// A whole turn of the loop: look (here a copy), reconcile, decide, act.
+/// What changes from one look to the next.
+#[derive(Clone, Copy)]
+enum Changes {
+    Nothing,
+    /// One more container on one node; all else is equal.
+    OneNode,
+    /// The same in a wholly new answer, of YARN and of the provider.
+    EveryArc,
+}
+
+/// Idle workers at the minimum, so that the load wants them away at every tick and the bounds keep them.
+fn shown(workers: usize, changes: Changes) -> Shown {
+    let Situation { observation, capacity, state, .. } = situation(workers, false, 120);
+    let (Ok(first), Ok(capacity)) = (observation, capacity) else { unreachable!("both are there") };
+    let mut second = Observation::clone(&first);
+    Arc::make_mut(&mut second.nodes[0]).containers += 1;
+    let looks = match changes {
+        Changes::Nothing => vec![(first, capacity)],
+        Changes::OneNode => vec![(first, Arc::clone(&capacity)), (Arc::new(second), capacity)],
+        Changes::EveryArc => {
+            second.nodes.iter_mut().for_each(|node| *node = Arc::new(Node::clone(node)));
+            let again = Arc::new(Capacity::clone(&capacity));
+            vec![(first, capacity), (Arc::new(second), again)]
+        }
+    };
+    // Each port counts for itself: in one tick, both show the same look.
+    Shown { looks, at: Cell::new(0), state }
+}
+
+/// A whole turn of the loop over ports that cost nothing: look, reconcile, decide, act, tell.
 fn ticks(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("tick");
-    for workers in [100, 1000] {
-        let still = Still(situation(workers, true, 120));
-        let ports = (still.clone(), still.clone(), still.clone(), still.clone(), still);
-        let Ok(mut controller) = Controller::new(ports, policy(120), Settings::default()) else { continue };
-        let mut at = now();
-        group.bench_function(format!("{workers} nodes"), |bencher| {
-            bencher.iter(|| {
+    for workers in [15, 1000] {
+        let kinds = [
+            ("nothing has changed", Changes::Nothing),
+            ("one node has changed", Changes::OneNode),
+            ("all is new, one node has changed", Changes::EveryArc),
+        ];
+        for (name, changes) in kinds {
+            let shown = shown(workers, changes);
+            let ports = (shown.clone(), shown.clone(), shown.clone(), shown.clone(), shown);
+            let at_minimum = u32::try_from(workers / 2).unwrap_or(u32::MAX);
+            let mut policy = policy(120);
+            policy.primary.min_instances = at_minimum + u32::from(workers % 2 == 1);
+            policy.secondary = policy.secondary.map(|group| GroupPolicy { min_instances: at_minimum, ..group });
+            let Ok(mut controller) = Controller::new(ports, policy, Settings::default()) else { continue };
+            let mut at = now();
+            let mut tick = || {
                 at += TimeDelta::milliseconds(2500);
                 let tick = pin!(controller.tick(at));
-                assert!(tick.poll(&mut Context::from_waker(Waker::noop())).is_ready(), "a tick never waits");
-            });
-        });
+                let ticked = tick.poll(&mut Context::from_waker(Waker::noop()));
+                assert!(matches!(&ticked, Poll::Ready(Ok(decision)) if decision.actions.is_empty()), "{ticked:?}");
+            };
+            (0..100).for_each(|_| tick());
+            group.bench_function(format!("{workers} workers, {name}"), |bencher| bencher.iter(&mut tick));
+        }
     }
     group.finish();
 }

@@ -3,7 +3,7 @@
 //! The look is two looks, since pending that one look alone shows is not demand. The averages that the daemon has are
 //! not there; the plan takes the present for the whole window: what would be done if it stayed like this.
 
-use std::{io::Write, path::PathBuf, process::ExitCode};
+use std::{io::Write, path::PathBuf, process::ExitCode, sync::Arc};
 
 use anyhow::anyhow;
 use chrono::{DateTime, Utc};
@@ -16,7 +16,8 @@ use super::{
     wall_clock::WallClock,
 };
 use crate::{
-    controller, decide,
+    controller,
+    decide::{self, Matching, Survey},
     model::{CONFIRM_AFTER, History, Outage, Sample, Situation, State},
     policy::Policy,
     ports::{Clock, Cluster, Provider},
@@ -64,8 +65,8 @@ fn plan(args: &Args) -> Result<bool, Failure> {
     let state = FileStore::peek(&args.state)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let situation = runtime.block_on(look(args, &policy, state))?;
-    let decision = decide::decide(&policy, &situation);
-    let plan = plan_view::Plan::of(&policy, &situation, &decision);
+    let (survey, decision) = (Survey::of(&policy, &situation), decide::decide(&policy, &situation));
+    let plan = plan_view::Plan::of(&policy, &situation, survey.as_ref(), &decision);
     let text = if args.json { plan.json()? } else { plan.text() };
     // A reader that went away changes no verdict.
     let _ = std::io::stdout().write_all(text.as_bytes());
@@ -73,7 +74,8 @@ fn plan(args: &Args) -> Result<bool, Failure> {
 }
 
 /// Two looks, far enough apart; the second one counts, with the pending that both have seen.
-async fn look(args: &Args, policy: &Policy, mut state: State) -> Result<Situation, Failure> {
+async fn look(args: &Args, policy: &Policy, state: State) -> Result<Situation, Failure> {
+    let mut state = Arc::new(state);
     let (yarn, provider, clock) = (args.connect.yarn()?, args.connect.provider()?, WallClock::default());
     let unreachable = |error| Failure::new(exit::UNREACHABLE, anyhow!("{error}"));
     let begun_at = clock.now();
@@ -83,7 +85,8 @@ async fn look(args: &Args, policy: &Policy, mut state: State) -> Result<Situatio
     let now = clock.now();
     let observation = yarn.observe(now).await.map_err(unreachable)?;
     let timeout = policy.basic().graceful_decommission_timeout;
-    controller::reconcile(&mut state, Some(&observation), Some(&capacity), now, timeout);
+    let matching = Matching::of(&observation, &capacity);
+    controller::reconcile(&mut state, Some(&observation), Some(&matching), now, timeout);
     let controller::Settings { poll_interval, restart_hold, ready_deadline } = args.connect.settings();
     let mut situation = Situation {
         now,
@@ -91,11 +94,11 @@ async fn look(args: &Args, policy: &Policy, mut state: State) -> Result<Situatio
         observation: Ok::<_, Outage>(observation),
         capacity: Ok(capacity),
         history: History::default(),
-        state: state.into(),
+        state,
         restart_hold,
         ready_deadline,
     };
-    if let Some(sample) = decide::sample(&situation) {
+    if let Some(sample) = decide::sample(policy, &situation) {
         let seen_twice = Sample { pending: sample.pending.min(first.metrics.pending), ..sample };
         situation.history = as_if_always(seen_twice, policy, now);
     }

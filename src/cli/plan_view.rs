@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::live_view::printable;
 use crate::{
-    decide::roster::{Roster, Standing},
+    decide::{Standing, Survey},
     model::{Action, ClusterMetrics, Decision, GroupName, NodeState, Reason, Resources, Situation},
     policy::Policy,
 };
@@ -69,7 +69,7 @@ struct WorkerView<'a> {
 
 impl<'a> Plan<'a> {
     /// What there is to show; a situation without observation or capacity shows its reasons only.
-    pub fn of(policy: &Policy, situation: &'a Situation, decision: &'a Decision) -> Self {
+    pub fn of(policy: &Policy, situation: &'a Situation, survey: Option<&'a Survey>, decision: &'a Decision) -> Self {
         let mut plan = Self {
             at: situation.now,
             hadoop_version: "",
@@ -81,21 +81,22 @@ impl<'a> Plan<'a> {
             reasons: &decision.reasons,
             because: decision.reasons.iter().map(ToString::to_string).collect(),
         };
-        plan.see(policy, situation);
+        if let Some(survey) = survey {
+            plan.see(policy, survey);
+        }
         plan
     }
 
-    fn see(&mut self, policy: &Policy, situation: &'a Situation) {
-        let (Ok(observation), Ok(capacity)) = (&situation.observation, &situation.capacity) else { return };
-        let roster = Roster::of_policy(policy, situation, observation, capacity);
+    fn see(&mut self, policy: &Policy, survey: &'a Survey) {
+        let observation = survey.matching().observation();
         let running = observation.applications.iter().filter(|application| application.running).count();
         self.hadoop_version = &observation.version;
         self.metrics = observation.metrics;
         self.applications = Applications { running, accepted: observation.applications.len() - running };
-        self.groups = capacity.groups.keys().map(|name| (*name, group_view(policy, &roster, *name))).collect();
-        self.workers = roster
-            .workers
-            .iter()
+        self.groups =
+            survey.sizes().iter().map(|(name, size)| (name, group_view(policy, survey, name, size))).collect();
+        self.workers = survey
+            .workers()
             .map(|worker| WorkerView {
                 instance: &worker.instance.name,
                 host: &worker.instance.host,
@@ -229,11 +230,11 @@ fn figure(amount: u64) -> String {
     if amount == 0 { NOTHING.to_owned() } else { amount.to_string() }
 }
 
-fn group_view(policy: &Policy, roster: &Roster<'_>, name: GroupName) -> GroupView {
-    let count = |standing| roster.with(standing).filter(|worker| worker.group == name).count();
+fn group_view(policy: &Policy, survey: &Survey, name: GroupName, size: u32) -> GroupView {
+    let count = |standing| survey.with(standing).filter(|worker| worker.group == name).count();
     let bounds = policy.group(name);
     GroupView {
-        size: roster.size(name),
+        size,
         min_instances: bounds.min_instances,
         max_instances: bounds.max_instances,
         ready: count(Standing::Ready),

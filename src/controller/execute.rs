@@ -297,7 +297,7 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
         Ok(ready)
     }
 
-    fn settles_anew(&mut self, host: &str) {
+    pub(super) fn settles_anew(&mut self, host: &str) {
         if let Some(drain) = self.state_mut().drains.get_mut(host) {
             drain.phase = DrainPhase::Cordoned { seen_at: None };
         }

@@ -14,7 +14,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use chrono::{DateTime, Utc};
 
 use crate::{
-    decide,
+    decide::{self, Matching, Survey},
     model::{Capacity, Decision, DrainPhase, History, Observation, Outage, Resources, Situation, State},
     policy::Policy,
     ports::{
@@ -72,6 +72,10 @@ pub struct Controller<C, P, S, J, R> {
     state: Arc<State>,
     saved: Arc<State>,
     history: History,
+    /// What follows from the last looks, the state and the policy, for as long as they are the same.
+    survey: Option<Arc<Survey>>,
+    /// When the last tick was under this policy: no instant in the state lies ahead of it.
+    last_tick_at: Option<DateTime<Utc>>,
     /// What ran on each cordoned node at the last look. Not remembered across a restart: the nodes settle anew.
     ran: BTreeMap<String, (u32, Resources)>,
 }
@@ -92,8 +96,22 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
         })?;
         let state = Arc::new(state);
         let (saved, history) = (Arc::clone(&state), History::default());
-        let ran = BTreeMap::new();
-        Ok(Self { cluster, provider, store, journal, policies, policy, settings, state, saved, history, ran })
+        let (survey, last_tick_at, ran) = (None, None, BTreeMap::new());
+        Ok(Self {
+            cluster,
+            provider,
+            store,
+            journal,
+            policies,
+            policy,
+            settings,
+            state,
+            saved,
+            history,
+            survey,
+            last_tick_at,
+            ran,
+        })
     }
 
     /// Ticks until the clock says stop.
@@ -119,42 +137,116 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
         self.follow_operations(now, &mut notes).await?;
         let capacity = self.provider.describe().await;
         let observation = self.cluster.observe(now).await;
-        if let Ok(observation) = &observation {
+        let survey = self.survey(observation.as_ref().ok(), capacity.as_ref().ok(), now, &mut notes);
+        let survey = survey.as_deref();
+        let situation = self.situation(now, observation.map_err(outage), capacity.map_err(outage), survey);
+        let decision = match survey {
+            Some(survey) => decide::decide_on(&self.policy, &situation, survey),
+            None => decide::decide(&self.policy, &situation),
+        };
+        self.execute(&decision, &situation, &mut notes).await?;
+        if let Some(survey) = survey {
+            self.forget_workers(survey.matching());
+        }
+        let is_saved = self.save(&mut notes)?;
+        let (policy, workers) = (&self.policy, survey.map(Survey::counted));
+        let is_settled = |survey| decide::is_settled_on(policy, &situation, survey, &decision);
+        // What could not be saved is to be tried again.
+        let settled = is_saved && survey.is_some_and(is_settled);
+        self.journal.tick(&Tick {
+            situation: &situation,
+            policy,
+            workers,
+            decision: &decision,
+            settled,
+            notes: &notes,
+        });
+        self.history = situation.history;
+        Ok(decision)
+    }
+
+    /// Brings the state in line with what was seen, and surveys the two; `None` where YARN or the provider did not
+    /// answer.
+    fn survey(
+        &mut self,
+        observation: Option<&Arc<Observation>>,
+        capacity: Option<&Arc<Capacity>>,
+        now: DateTime<Utc>,
+        notes: &mut Vec<String>,
+    ) -> Option<Arc<Survey>> {
+        let (seen, last) = (observation.zip(capacity), self.survey.clone());
+        let last = last.as_deref();
+        let holds = |survey: &Survey, state: &Arc<State>| {
+            seen.is_some_and(|(observation, capacity)| survey.still_holds(observation, capacity, state, now))
+        };
+        let held = last.filter(|last| holds(last, &self.state));
+        // Where the survey holds, this very state was brought in line with this very observation and this very capacity
+        // before, no earlier than the survey was made and so no later than now. To do it again changes nothing: no
+        // instant in the state lies ahead, since all were written down by then; each machine has its record, and a
+        // record once made for a node is as it would be made again; the ResourceManager is the same. Only drains go on
+        // with time, and there is none.
+        if held.is_none() || !self.state.drains.is_empty() {
+            let fresh = seen.filter(|_| held.is_none()).map(|(observation, capacity)| match last {
+                Some(last) => last.matching().of_later(observation, capacity),
+                None => Matching::of(observation, capacity),
+            });
+            let matching = held.map(Survey::matching).or(fresh.as_ref());
+            self.reconcile(observation.map(Arc::as_ref), matching, now, notes);
+            if held.is_none_or(|held| !holds(held, &self.state))
+                && let Some(matching) = fresh.or_else(|| held.map(Survey::matching).cloned())
+            {
+                let (policy, state, ready_deadline) = (&self.policy, &self.state, self.settings.ready_deadline);
+                self.survey = Some(Arc::new(Survey::of_matched(policy, matching, state, now, ready_deadline)));
+            }
+        }
+        self.last_tick_at = Some(now);
+        seen.and(self.survey.clone())
+    }
+
+    fn reconcile(
+        &mut self,
+        observation: Option<&Observation>,
+        matching: Option<&Matching>,
+        now: DateTime<Utc>,
+        notes: &mut Vec<String>,
+    ) {
+        if let Some(observation) = observation {
             self.settle_anew(observation);
         }
         let timeout = self.policy.basic().graceful_decommission_timeout;
-        let seen = (observation.as_deref().ok(), capacity.as_deref().ok());
-        notes.extend(reconcile(self.state_mut(), seen.0, seen.1, now, timeout));
-        let situation = self.situation(now, observation.map_err(outage), capacity.map_err(outage));
-        let decision = decide::decide(&self.policy, &situation);
-        self.execute(&decision, &situation, &mut notes).await?;
-        if let (Ok(_), Ok(capacity)) = (&situation.observation, &situation.capacity) {
-            reconcile::forget_workers(self.state_mut(), capacity);
+        if self.last_tick_at.is_none_or(|last| now < last) {
+            reconcile::forget_the_future(self.state_mut(), now, timeout);
         }
-        self.save(&mut notes)?;
-        let workers = decide::workers(&self.policy, &situation);
-        let (policy, decision_of, notes) = (&self.policy, &decision, &notes[..]);
-        let settled = false;
-        self.journal.tick(&Tick { situation: &situation, policy, workers, decision: decision_of, settled, notes });
-        self.history = situation.history;
-        Ok(decision)
+        notes.extend(reconcile::follow(&mut self.state, observation, matching, now, timeout));
     }
 
     /// A cordoned node on which more runs than at the last look was given something meanwhile, in the room of what has
     /// ended: it has not settled.
     fn settle_anew(&mut self, observation: &Observation) {
         let mut runs = BTreeMap::new();
-        for (host, drain) in &mut Arc::make_mut(&mut self.state).drains {
-            let (Some(node), DrainPhase::Cordoned { seen_at }) = (observation.node(host), &mut drain.phase) else {
+        let mut unsettled = Vec::new();
+        for (host, drain) in &self.state.drains {
+            let (Some(node), DrainPhase::Cordoned { seen_at }) = (observation.node(host), drain.phase) else {
                 continue;
             };
             let ran = self.ran.get(host);
-            if !ran.is_some_and(|(containers, used)| node.containers <= *containers && node.used.fits(*used)) {
-                *seen_at = None;
+            let settles = ran.is_some_and(|(containers, used)| node.containers <= *containers && node.used.fits(*used));
+            if !settles && seen_at.is_some() {
+                unsettled.push(host.clone());
             }
             runs.insert(host.clone(), (node.containers, node.used));
         }
+        unsettled.iter().for_each(|host| self.settles_anew(host));
         self.ran = runs;
+    }
+
+    /// Forgets workers that the provider does not show any more. After the decision, not before: it waits for a second
+    /// look where a worker that the last one showed is not there.
+    fn forget_workers(&mut self, shown: &Matching) {
+        // Each host that is shown has its record: with as many records as hosts, there is none of another.
+        if self.state.workers.len() != shown.hosts() {
+            reconcile::forget_workers(self.state_mut(), shown.capacity());
+        }
     }
 
     /// All that the decision may depend on; the history moves into it, and back after the tick.
@@ -163,15 +255,14 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
         now: DateTime<Utc>,
         observation: Result<Arc<Observation>, Outage>,
         capacity: Result<Arc<Capacity>, Outage>,
+        survey: Option<&Survey>,
     ) -> Situation {
         let Settings { poll_interval, restart_hold, ready_deadline } = self.settings;
-        let (history, state) = (std::mem::take(&mut self.history), Arc::clone(&self.state));
-        let mut situation =
-            Situation { now, poll_interval, observation, capacity, history, state, restart_hold, ready_deadline };
-        if let Some(sample) = decide::sample(&situation) {
-            situation.history.push(sample, decide::keep_samples(&self.policy, poll_interval));
+        let (mut history, state) = (std::mem::take(&mut self.history), Arc::clone(&self.state));
+        if let Some(survey) = survey {
+            history.push(survey.sample(now), decide::keep_samples(&self.policy, poll_interval));
         }
-        situation
+        Situation { now, poll_interval, observation, capacity, history, state, restart_hold, ready_deadline }
     }
 
     fn state_mut(&mut self) -> &mut State {
@@ -183,6 +274,8 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
             PolicyChange::Unchanged => Vec::new(),
             PolicyChange::New(policy) => {
                 self.policy = policy;
+                // Nothing that followed from the old one is kept; and drains may now be given less time.
+                (self.survey, self.last_tick_at) = (None, None);
                 vec!["the policy has changed: the new one is in force".into()]
             }
             PolicyChange::Invalid(text) => {
@@ -194,7 +287,12 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
     /// Saves the state where it has changed. A disk that is full is told and tried again; nothing is ordered that was
     /// not saved before. Returns whether the store holds what we hold.
     fn save(&mut self, notes: &mut Vec<String>) -> Result<bool, Halt> {
-        if Arc::ptr_eq(&self.state, &self.saved) || self.state == self.saved {
+        if Arc::ptr_eq(&self.state, &self.saved) {
+            return Ok(true);
+        }
+        if self.state == self.saved {
+            // The next tick sees at a glance that it is.
+            self.saved = Arc::clone(&self.state);
             return Ok(true);
         }
         match self.store.save(&self.state) {

@@ -1,49 +1,79 @@
 //! Brings what we remember in line with what is there: reality wins over memory. Pure.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use chrono::{DateTime, Utc};
 
 use super::retry;
-use crate::model::{
-    Capacity, Drain, DrainPhase, InstanceState, NodeState, Observation, SeenResourceManager, State, WorkerRecord,
+use crate::{
+    decide::Matching,
+    model::{
+        Capacity, Drain, DrainPhase, InstanceState, Node, NodeState, Observation, SeenResourceManager, State,
+        WorkerRecord,
+    },
 };
 
-/// Corrects `state` by what YARN and the provider say; returns what is worth telling people.
+/// Corrects `state` by what YARN and the provider say; returns what is worth telling people. `matching` is of what both
+/// say, where both have answered. A state that needs no correction is not touched: it stays the same `Arc`.
 pub fn reconcile(
-    state: &mut State,
+    state: &mut Arc<State>,
     observation: Option<&Observation>,
-    capacity: Option<&Capacity>,
+    matching: Option<&Matching>,
+    now: DateTime<Utc>,
+    timeout: Duration,
+) -> Vec<String> {
+    forget_the_future(Arc::make_mut(state), now, timeout);
+    follow(state, observation, matching, now, timeout)
+}
+
+/// The same of a state that holds no instant that lies ahead.
+pub(super) fn follow(
+    state: &mut Arc<State>,
+    observation: Option<&Observation>,
+    matching: Option<&Matching>,
     now: DateTime<Utc>,
     timeout: Duration,
 ) -> Vec<String> {
     let mut notes = Vec::new();
-    forget_the_future(state, now, timeout);
-    if let Some(observation) = observation {
-        // Workers that YARN knew before we knew anything have booted, whatever has become of them; one that comes later
-        // boots, though YARN may remember another machine by its name.
-        let first_look = state.resource_manager.is_none();
-        if let Some(capacity) = capacity {
-            note_workers(state, observation, capacity, first_look, now);
-        }
-        if note_resource_manager(state, observation, now) {
+    let Some(observation) = observation else { return notes };
+    // Workers that YARN knew before we knew anything have booted, whatever has become of them; one that comes later
+    // boots, though YARN may remember another machine by its name.
+    let first_look = state.resource_manager.is_none();
+    let records = matching.map(|matching| new_records(state, matching, first_look, now)).unwrap_or_default();
+    if !records.is_empty() {
+        Arc::make_mut(state).workers.extend(records);
+    }
+    if let Some(seen) = new_resource_manager(state, observation, now) {
+        Arc::make_mut(state).resource_manager = Some(seen);
+        if seen.replaced_another {
             notes.push("another ResourceManager has taken over, or the same one has restarted".to_owned());
         }
-        let taken_over_at = state.resource_manager.filter(|seen| seen.replaced_another).map(|seen| seen.since);
-        let lost = Lost { taken_over_at, now };
-        for (host, drain) in &mut state.drains {
-            notes.extend(follow_drain(host, drain, observation, &lost, timeout));
-            notes.extend(capacity.and_then(|capacity| note_death(host, drain, observation, capacity, now)));
+    }
+    let taken_over_at = state.resource_manager.filter(|seen| seen.replaced_another).map(|seen| seen.since);
+    let lost = Lost { taken_over_at, now };
+    let mut phases = Vec::new();
+    for (host, drain) in &state.drains {
+        let (followed, note) = follow_drain(host, drain, observation, &lost, timeout);
+        notes.extend(note);
+        let capacity = matching.map(|matching| matching.capacity().as_ref());
+        let dead = capacity.and_then(|capacity| note_death(host, followed, observation, capacity, now));
+        let (phase, note) = dead.unzip();
+        notes.extend(note);
+        let phase = phase.unwrap_or(followed);
+        if phase != drain.phase {
+            phases.push((host.clone(), phase));
         }
+    }
+    for (host, phase) in phases {
+        Arc::make_mut(state).drains.entry(host).and_modify(|drain| drain.phase = phase);
     }
     notes
 }
 
 /// Instants that lie ahead of a clock that was set back become now: else a cooldown would last as long as the step.
-fn forget_the_future(state: &mut State, now: DateTime<Utc>, timeout: Duration) {
+/// What a tick writes down lies ahead of it no further than this allows, so a tick that is not earlier than the one
+/// before, under the same policy, has nothing to do here.
+pub(super) fn forget_the_future(state: &mut State, now: DateTime<Utc>, timeout: Duration) {
     let clamp = |at: &mut DateTime<Utc>| *at = (*at).min(now);
     state.last_scaling_at.iter_mut().for_each(clamp);
     state.last_operation_ended_at.iter_mut().for_each(clamp);
@@ -67,55 +97,51 @@ fn forget_the_future(state: &mut State, now: DateTime<Utc>, timeout: Duration) {
     }
 }
 
-/// Remembers which ResourceManager answers; returns whether it is another than before.
-fn note_resource_manager(state: &mut State, observation: &Observation, now: DateTime<Utc>) -> bool {
+/// What is to be remembered of the ResourceManager that answers, where it is another than before.
+fn new_resource_manager(state: &State, observation: &Observation, now: DateTime<Utc>) -> Option<SeenResourceManager> {
     let started_on_ms = observation.started_on_ms;
     let replaced_another = match state.resource_manager {
-        Some(seen) if seen.started_on_ms == started_on_ms => return false,
+        Some(seen) if seen.started_on_ms == started_on_ms => return None,
         before => before.is_some(),
     };
-    state.resource_manager = Some(SeenResourceManager { started_on_ms, since: now, replaced_another });
-    replaced_another
+    Some(SeenResourceManager { started_on_ms, since: now, replaced_another })
 }
 
-/// Moves a drain on to where its node is; returns what was lost on the way.
+/// How far a drain is, by where its node is, and what was lost on the way.
 fn follow_drain(
     host: &str,
-    drain: &mut Drain,
+    drain: &Drain,
     observation: &Observation,
     lost: &Lost,
     timeout: Duration,
-) -> Option<String> {
+) -> (DrainPhase, Option<String>) {
     let (node, now) = (observation.node(host), lost.now);
-    match (drain.phase, node.map(|node| node.state)) {
+    let phase = match (drain.phase, node.map(|node| node.state)) {
         (DrainPhase::Cordoned { seen_at }, Some(NodeState::Running | NodeState::Unhealthy)) => {
             let closed = node.is_some_and(|node| drain.is_closed(node));
-            drain.phase = DrainPhase::Cordoned { seen_at: closed.then(|| seen_at.unwrap_or(now)) };
-            None
+            DrainPhase::Cordoned { seen_at: closed.then(|| seen_at.unwrap_or(now)) }
         }
         // The order to decommission was taken although its answer never came.
         (DrainPhase::Cordoned { .. }, Some(NodeState::Decommissioning)) => {
             let containers = node.map_or(0, |node| node.containers);
-            drain.phase = DrainPhase::Decommissioning { since: now, deadline: now + timeout, containers };
-            None
+            DrainPhase::Decommissioning { since: now, deadline: now + timeout, containers }
         }
         (DrainPhase::Decommissioning { since, deadline, .. }, Some(NodeState::Decommissioning)) => {
             let containers = node.map_or(0, |node| node.containers);
-            drain.phase = DrainPhase::Decommissioning { since, deadline, containers };
-            None
+            DrainPhase::Decommissioning { since, deadline, containers }
         }
         // Somebody put a drained node back: containers may come to it. It leaves once more, from the start.
         (DrainPhase::Decommissioned { .. }, Some(NodeState::Running | NodeState::Unhealthy)) => {
-            drain.phase = DrainPhase::Cordoned { seen_at: None };
-            Some(format!("{host} was let go by YARN and is back: somebody took it off the exclude file"))
+            let note = format!("{host} was let go by YARN and is back: somebody took it off the exclude file");
+            return (DrainPhase::Cordoned { seen_at: None }, Some(note));
         }
-        (DrainPhase::Decommissioned { .. }, _) => None,
+        (before @ DrainPhase::Decommissioned { .. }, _) => before,
         (before, Some(state)) if state.is_gone() => {
-            drain.phase = DrainPhase::Decommissioned { since: now };
-            lost.told(host, before, state)
+            return (DrainPhase::Decommissioned { since: now }, lost.told(host, before, state));
         }
-        _ => None,
-    }
+        (before, _) => before,
+    };
+    (phase, None)
 }
 
 /// A leaving worker that YARN does not list and that the provider has given up leaves no further by itself. So ends a
@@ -123,18 +149,21 @@ fn follow_drain(
 /// than the smallest container, and is told to shut down (seen on 3.3.6).
 fn note_death(
     host: &str,
-    drain: &mut Drain,
+    phase: DrainPhase,
     observation: &Observation,
     capacity: &Capacity,
     now: DateTime<Utc>,
-) -> Option<String> {
-    let (_, instance) = capacity.instance_of_host(host)?;
-    let is_over = matches!(drain.phase, DrainPhase::Decommissioned { .. });
-    if is_over || instance.state != InstanceState::Failed || observation.node(host).is_some() {
+) -> Option<(DrainPhase, String)> {
+    if matches!(phase, DrainPhase::Decommissioned { .. }) || observation.node(host).is_some() {
         return None;
     }
-    drain.phase = DrainPhase::Decommissioned { since: now };
-    Some(format!("{host} went from YARN while it was leaving, its NodeManager is dead: what still ran there is lost"))
+    let (_, instance) = capacity.instance_of_host(host)?;
+    (instance.state == InstanceState::Failed).then(|| {
+        let note = format!(
+            "{host} went from YARN while it was leaving, its NodeManager is dead: what still ran there is lost"
+        );
+        (DrainPhase::Decommissioned { since: now }, note)
+    })
 }
 
 /// How soon after the order a node that goes is one that went too early: YARN takes it at the next heartbeat for idle
@@ -189,20 +218,17 @@ pub(super) fn forget_workers(state: &mut State, capacity: &Capacity) {
     state.workers.retain(|host, _| hosts.contains(host.as_str()));
 }
 
-/// Remembers since when each worker is there, ready, or not.
-fn note_workers(
-    state: &mut State,
-    observation: &Observation,
-    capacity: &Capacity,
+/// Since when each worker is there, ready, or not: the records that are new.
+fn new_records(
+    state: &State,
+    matching: &Matching,
     first_look: bool,
     now: DateTime<Utc>,
-) {
-    // By host, once: looked up one by one, a thousand nodes cost a million comparisons a tick.
-    let nodes: BTreeMap<_, _> = observation.nodes.iter().map(|node| (node.id.host.as_str(), node)).collect();
-    for (_, instance) in capacity.instances() {
-        let node = nodes.get(instance.host.as_str());
+) -> Vec<(String, WorkerRecord)> {
+    let record_now = |host: &str, node: Option<&Node>| {
         let ready = node.is_some_and(|node| node.state == NodeState::Running);
-        let record = state.workers.entry(instance.host.clone()).or_insert(WorkerRecord {
+        let before = state.workers.get(host).copied();
+        let mut record = before.unwrap_or(WorkerRecord {
             first_seen_at: now,
             ready_at: (first_look && node.is_some()).then_some(now),
             not_ready_since: None,
@@ -211,5 +237,8 @@ fn note_workers(
         if ready && record.ready_at.is_none() {
             record.ready_at = Some(now);
         }
-    }
+        (before != Some(record)).then_some(record)
+    };
+    let records = matching.pairs().map(|(_, instance, node)| (&instance.host, record_now(&instance.host, node)));
+    records.filter_map(|(host, record)| Some((host.clone(), record?))).collect()
 }

@@ -6,7 +6,7 @@
 //! zero when growing and towards zero when shrinking; a change below a fraction of the cluster is not made.
 
 use crate::{
-    model::{Reason, Resources, Sample},
+    model::{Amounts, Reason, Resources, Window},
     policy::{BasicAlgorithm, MetricType},
 };
 
@@ -37,20 +37,21 @@ pub struct Estimate {
 
 /// The estimate of each metric of the policy; the largest decides. `None` without samples, or where a worker holds
 /// nothing of any metric.
-pub fn estimate(basic: &BasicAlgorithm, samples: &[Sample], per_worker: PerWorker) -> Option<Estimate> {
-    let estimates = basic.metrics.iter().filter_map(|metric| estimate_one(*metric, samples, per_worker));
+pub fn estimate(basic: &BasicAlgorithm, window: &Window, per_worker: PerWorker) -> Option<Estimate> {
+    let estimates = basic.metrics.iter().filter_map(|metric| estimate_one(*metric, window, per_worker));
     // `max_by_key` takes the last of equals; memory comes first in a policy and is to win a tie.
     estimates.rev().max_by_key(|estimate| estimate.workers)
 }
 
-fn estimate_one(metric: MetricType, samples: &[Sample], per_worker: PerWorker) -> Option<Estimate> {
-    let count = u128::try_from(samples.len()).ok().filter(|count| *count > 0)?;
-    let sum = |of: fn(&Sample) -> Resources| {
-        samples.iter().map(|sample| u128::from(amount(metric, of(sample)))).sum::<u128>()
+fn estimate_one(metric: MetricType, window: &Window, per_worker: PerWorker) -> Option<Estimate> {
+    let count = u128::try_from(window.samples).ok().filter(|count| *count > 0)?;
+    let sum = |of: Amounts| match metric {
+        MetricType::YarnMemory => of.memory_mb,
+        MetricType::YarnCores => of.vcores,
     };
     let mean = |sum: u128| u64::try_from(sum.div_ceil(count)).unwrap_or(u64::MAX);
-    let (pending, allocated) = (sum(|s| s.pending), sum(|s| s.allocated));
-    let needed = if pending > 0 { pending + sum(|s| s.capacity) } else { allocated };
+    let (pending, allocated) = (sum(window.pending), sum(window.allocated));
+    let needed = if pending > 0 { pending + sum(window.capacity) } else { allocated };
     // ceil(needed / count / (capacity / workers)) in whole numbers: no rounding error can add a worker.
     let share = count * u128::from(amount(metric, per_worker.capacity));
     if share == 0 {

@@ -2,8 +2,8 @@
 
 use chrono::{DateTime, Utc};
 
-use super::{Draft, View, leave, roster::Standing};
-use crate::model::{GroupName, Reason};
+use super::{Draft, View, leave, survey::Standing};
+use crate::model::{GroupName, Reason, Situation};
 
 /// A cluster with more not-ready workers than this, and a larger share than [`UNHEALTHY_SHARE_PERCENT`], is left
 /// alone: the fault lies elsewhere (Kubernetes' cluster autoscaler draws the same line).
@@ -18,26 +18,26 @@ pub(super) fn hold(view: &View<'_>) -> Option<Reason> {
 
 /// Whether another ResourceManager has just taken over: its figures are not yet whole.
 pub(super) fn restarted(view: &View<'_>) -> Option<Reason> {
-    let until = restart_over(view)?;
+    let until = restart_over(view.situation)?;
     (view.now < until).then_some(Reason::ResourceManagerRestarted { until })
 }
 
 /// When the figures of a ResourceManager that has taken over are whole; `None` where none has.
-pub(super) fn restart_over(view: &View<'_>) -> Option<DateTime<Utc>> {
-    let seen = view.situation.state.resource_manager.filter(|seen| seen.replaced_another)?;
-    Some(seen.since + view.situation.restart_hold)
+pub(super) fn restart_over(situation: &Situation) -> Option<DateTime<Utc>> {
+    let seen = situation.state.resource_manager.filter(|seen| seen.replaced_another)?;
+    Some(seen.since + situation.restart_hold)
 }
 
 pub(super) fn unhealthy(view: &View<'_>) -> Option<Reason> {
-    let not_ready = view.roster.count(Standing::NotReady);
-    let workers = not_ready + view.serving();
+    let not_ready = view.survey.count_of(Standing::NotReady);
+    let workers = not_ready + view.survey.serving();
     let unhealthy = not_ready > UNHEALTHY_WORKERS && not_ready * 100 > workers * UNHEALTHY_SHARE_PERCENT;
     unhealthy.then_some(Reason::UnhealthyCluster { not_ready, workers })
 }
 
 /// Adds what an operator should know beside the decision.
 pub(super) fn remark(view: &View<'_>, draft: &mut Draft) {
-    let not_ready: Vec<_> = view.roster.with(Standing::NotReady).map(|worker| worker.instance.host.clone()).collect();
+    let not_ready: Vec<_> = view.survey.with(Standing::NotReady).map(|worker| worker.instance.host.clone()).collect();
     if !not_ready.is_empty() {
         draft.because(Reason::NotReady { hosts: not_ready });
     }
@@ -47,13 +47,13 @@ pub(super) fn remark(view: &View<'_>, draft: &mut Draft) {
     if !leaving.is_empty() {
         draft.because(Reason::Draining { hosts: leaving });
     }
-    if !view.roster.foreign.is_empty() {
-        let hosts = view.roster.foreign.iter().map(|node| node.id.host.clone()).collect();
-        draft.because(Reason::ForeignNodes { hosts });
+    let foreign = view.survey.foreign();
+    if !foreign.is_empty() {
+        draft.because(Reason::ForeignNodes { hosts: foreign.to_vec() });
     }
-    if !view.misnamed.is_empty() {
-        let hosts = view.misnamed.iter().copied().map(str::to_owned).collect();
-        let nodes = u32::try_from(view.roster.foreign.len()).unwrap_or(u32::MAX);
+    if !view.survey.misnamed().is_empty() {
+        let hosts = view.survey.misnamed().iter().cloned().collect();
+        let nodes = u32::try_from(foreign.len()).unwrap_or(u32::MAX);
         draft.because(Reason::NamesDiffer { hosts, nodes });
     }
     for group in GroupName::ALL {

@@ -5,11 +5,9 @@ use std::{collections::BTreeSet, time::Duration};
 
 use super::{
     Draft, View, gates,
-    roster::{Roster, Standing, Worker},
+    survey::{Standing, Survey, Worker},
 };
-use crate::model::{
-    Action, Drain, DrainPhase, GroupName, InstanceState, Intent, Node, NodeState, Reason, Resources, State,
-};
+use crate::model::{Action, Drain, DrainPhase, GroupName, InstanceState, Intent, Node, NodeState, Reason, Resources};
 
 /// How long nothing new may have come to a node before it is decommissioned: a container that was given to it in the
 /// moment before is killed (YARN-11421; measured on three Hadoop lines, never after 3 s).
@@ -17,6 +15,10 @@ pub const SETTLE: Duration = Duration::from_secs(3);
 
 /// Adds the next step of each leaving worker.
 pub(super) fn advance(view: &View<'_>, draft: &mut Draft) {
+    let all_stay = [Standing::NotReady, Standing::Leaving].into_iter().all(|leaves| view.survey.count_of(leaves) == 0);
+    if all_stay && view.situation.state.drains.is_empty() {
+        return;
+    }
     settle(view, draft);
     decommission(view, draft);
     replace(view, draft);
@@ -87,7 +89,7 @@ fn replace(view: &View<'_>, draft: &mut Draft) {
     if gates::hold(view).is_some() || !view.capacity.capabilities.deletes_named {
         return;
     }
-    let overdue = view.roster.with(Standing::NotReady).filter(|worker| is_overdue(view, worker));
+    let overdue = view.survey.with(Standing::NotReady).filter(|worker| is_overdue(view, worker));
     for worker in overdue.filter(|worker| !is_being_deleted(view, &worker.instance.name)) {
         let host = worker.instance.host.clone();
         match worker.node.filter(|node| node.state == NodeState::Unhealthy) {
@@ -102,22 +104,22 @@ fn replace(view: &View<'_>, draft: &mut Draft) {
 
 /// Late workers of groups none of whose workers was ever ready, where YARN has at least as many nodes of no group: most
 /// likely they are these workers under other names, with work on them. They are never given up.
-pub(super) fn misnamed<'a>(roster: &Roster<'a>, state: &State) -> BTreeSet<&'a str> {
-    if roster.foreign.is_empty() {
+pub(super) fn misnamed(survey: &Survey) -> BTreeSet<String> {
+    if survey.foreign().is_empty() {
         return BTreeSet::new();
     }
-    let was_ready = |host| state.workers.get(host).is_some_and(|record| record.ready_at.is_some());
-    let proven = roster.workers.iter().filter(|worker| was_ready(&worker.instance.host));
+    let was_ready = |host| survey.state().workers.get(host).is_some_and(|record| record.ready_at.is_some());
+    let proven = survey.workers().filter(|worker| was_ready(&worker.instance.host));
     let proven: BTreeSet<_> = proven.map(|worker| worker.group).collect();
-    let late = roster.with(Standing::NotReady).filter(|worker| {
+    let late = survey.with(Standing::NotReady).filter(|worker| {
         worker.node.is_none() && worker.instance.state != InstanceState::Failed && !proven.contains(&worker.group)
     });
-    let late: BTreeSet<_> = late.map(|worker| worker.instance.host.as_str()).collect();
-    if late.len() <= roster.foreign.len() { late } else { BTreeSet::new() }
+    let late: BTreeSet<_> = late.map(|worker| worker.instance.host.clone()).collect();
+    if late.len() <= survey.foreign().len() { late } else { BTreeSet::new() }
 }
 
 fn is_overdue(view: &View<'_>, worker: &Worker<'_>) -> bool {
-    if view.misnamed.contains(worker.instance.host.as_str()) {
+    if view.survey.misnamed().contains(worker.instance.host.as_str()) {
         return false;
     }
     let Some(record) = view.situation.state.workers.get(&worker.instance.host) else { return false };
@@ -147,7 +149,7 @@ fn delete(view: &View<'_>, group: GroupName, draft: &mut Draft) {
     };
     let has_no_node = |worker: &Worker<'_>| worker.node.is_none_or(|node| node.state.is_gone());
     let may_replace = gates::hold(view).is_none() && view.capacity.capabilities.deletes_named;
-    let gone = view.roster.workers.iter().filter(|worker| {
+    let gone = view.survey.workers().filter(|worker| {
         // A leaving worker that YARN does not know any more cannot leave by itself.
         // Its NodeManager may yet come back, unless its machine says that it is dead.
         let dead = worker.standing == Standing::Leaving && worker.instance.state == InstanceState::Failed;

@@ -1,6 +1,6 @@
 //! The decision: pure, from a situation to actions and reasons. No I/O, no clock, no async.
 //!
-//! The pipeline: who is who ([`roster`]) → what holds everything back (`gates`) → what the algorithm wants
+//! The pipeline: who is who ([`Matching`], [`Survey`]) → what holds everything back (`gates`) → what the algorithm wants
 //! ([`basic`], `scale`) within bounds and by weight ([`balance`]), of the workers that cost least (`select`) →
 //! how far the leaving workers are (`leave`).
 
@@ -8,14 +8,17 @@ pub mod balance;
 pub mod basic;
 mod gates;
 mod leave;
-pub mod roster;
+mod matching;
 mod scale;
 mod select;
+mod settled;
+mod survey;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+pub use matching::Matching;
+pub use settled::{is_settled, is_settled_on};
+pub use survey::{Standing, Survey, Worker};
+
+use std::{collections::BTreeSet, time::Duration};
 
 use chrono::{DateTime, Utc};
 
@@ -25,24 +28,41 @@ use crate::{
     },
     policy::Policy,
 };
-use roster::{Roster, Standing};
 
 /// What to do now, why (and why not more), and when to ask again. The same situation gives the same decision.
 pub fn decide(policy: &Policy, situation: &Situation) -> Decision {
+    match Survey::of(policy, situation) {
+        Some(survey) => decide_on(policy, situation, &survey),
+        None => decided(situation, in_the_dark(situation)),
+    }
+}
+
+/// The same, of a situation of which this is a survey that [still holds](Survey::still_holds), made by this policy.
+pub fn decide_on(policy: &Policy, situation: &Situation, survey: &Survey) -> Decision {
+    let (observation, capacity) = (survey.matching().observation(), survey.matching().capacity());
+    let view = View { policy, situation, survey, observation, capacity, now: situation.now };
+    let mut draft = Draft::default();
+    match gates::hold(&view) {
+        Some(reason) => draft.because(reason),
+        None => scale::scale(&view, &mut draft),
+    }
+    leave::advance(&view, &mut draft);
+    gates::remark(&view, &mut draft);
+    decided(situation, draft)
+}
+
+/// Nothing is done where YARN or the provider does not answer.
+fn in_the_dark(situation: &Situation) -> Draft {
     let mut draft = Draft::default();
     match (&situation.observation, &situation.capacity) {
         (Err(outage), _) => draft.because(Reason::NoObservation { error: outage.text.clone() }),
         (_, Err(outage)) => draft.because(Reason::NoCapacity { error: outage.text.clone() }),
-        (Ok(observation), Ok(capacity)) => {
-            let view = View::new(policy, situation, observation, capacity);
-            match gates::hold(&view) {
-                Some(reason) => draft.because(reason),
-                None => scale::scale(&view, &mut draft),
-            }
-            leave::advance(&view, &mut draft);
-            gates::remark(&view, &mut draft);
-        }
+        (Ok(_), Ok(_)) => {}
     }
+    draft
+}
+
+fn decided(situation: &Situation, mut draft: Draft) -> Decision {
     // The first reason is the headline: what is done comes before what is not.
     draft.reasons.sort_by_key(|reason| !reason.is_of_action());
     // Twice in a poll interval: a change that the first look shows is confirmed by the second within it.
@@ -50,16 +70,13 @@ pub fn decide(policy: &Policy, situation: &Situation) -> Decision {
 }
 
 /// The sample that this look adds to the history.
-pub fn sample(situation: &Situation) -> Option<Sample> {
-    let (Ok(observation), Ok(capacity)) = (&situation.observation, &situation.capacity) else { return None };
-    let roster = Roster::of(observation, capacity, &situation.state, situation.now, situation.ready_deadline);
-    Some(roster.sample(observation, situation.now))
+pub fn sample(policy: &Policy, situation: &Situation) -> Option<Sample> {
+    Survey::of(policy, situation).map(|survey| survey.sample(situation.now))
 }
 
 /// How many workers there are, by what they are worth; `None` where YARN or the provider did not answer.
 pub fn workers(policy: &Policy, situation: &Situation) -> Option<Workers> {
-    let (Ok(observation), Ok(capacity)) = (&situation.observation, &situation.capacity) else { return None };
-    Some(Roster::of_policy(policy, situation, observation, capacity).counted())
+    Survey::of(policy, situation).map(|survey| survey.counted())
 }
 
 /// How long samples are kept: over the cooldown, and back to the one before it.
@@ -68,61 +85,17 @@ pub fn keep_samples(policy: &Policy, poll_interval: Duration) -> Duration {
     cooldown + scale::longest_pause(cooldown, poll_interval)
 }
 
-/// What the decision looks at, with the roster worked out once.
+/// What the decision looks at.
 struct View<'a> {
     policy: &'a Policy,
     situation: &'a Situation,
+    survey: &'a Survey,
     observation: &'a Observation,
     capacity: &'a Capacity,
-    roster: Roster<'a>,
-    /// Hosts of workers that YARN may know under other names: see [`leave::misnamed`].
-    misnamed: BTreeSet<&'a str>,
     now: DateTime<Utc>,
 }
 
-impl<'a> View<'a> {
-    fn new(policy: &'a Policy, situation: &'a Situation, observation: &'a Observation, capacity: &'a Capacity) -> Self {
-        let now = situation.now;
-        let roster = Roster::of_policy(policy, situation, observation, capacity);
-        let misnamed = leave::misnamed(&roster, &situation.state);
-        Self { policy, situation, observation, capacity, roster, misnamed, now }
-    }
-
-    /// Sizes of the groups that exist, without the workers that leave.
-    fn sizes(&self) -> BTreeMap<GroupName, u32> {
-        self.capacity.groups.keys().map(|name| (*name, self.roster.size(*name))).collect()
-    }
-
-    /// Workers that do or will serve: ready and booting.
-    fn serving(&self) -> u32 {
-        self.roster.count(Standing::Ready) + self.roster.count(Standing::Booting)
-    }
-
-    /// The same, of each group that exists.
-    fn serving_sizes(&self) -> BTreeMap<GroupName, u32> {
-        let mut sizes: BTreeMap<_, _> = self.capacity.groups.keys().map(|name| (*name, 0)).collect();
-        for worker in self.roster.with(Standing::Ready).chain(self.roster.with(Standing::Booting)) {
-            *sizes.entry(worker.group).or_insert(0) += 1;
-        }
-        sizes
-    }
-
-    /// What one worker holds: the mean of those that are ready, else the template of the first group that may grow.
-    fn per_worker(&self) -> Option<basic::PerWorker> {
-        let workers = self.roster.count(Standing::Ready);
-        if workers > 0 {
-            return Some(basic::PerWorker { capacity: self.roster.capacity(), workers });
-        }
-        let group = self.growing_group()?;
-        let template = self.capacity.groups.get(&group)?.template.as_ref().or_else(|| self.policy.template(group))?;
-        Some(basic::PerWorker { capacity: template.resources, workers: 1 })
-    }
-
-    /// The first group that exists and may have workers.
-    fn growing_group(&self) -> Option<GroupName> {
-        self.capacity.groups.keys().copied().find(|name| self.policy.group(*name).max_instances > 0)
-    }
-
+impl View<'_> {
     /// When the cooldown is over; `None` when it is.
     fn cooldown_until(&self) -> Option<DateTime<Utc>> {
         let until = self.situation.state.cooldown_from()? + self.policy.basic().cooldown_period;

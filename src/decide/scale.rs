@@ -8,15 +8,17 @@ use super::{
     Draft, View,
     balance::{self, Sizes},
     basic::{self, Estimate},
-    gates, leave,
-    roster::Standing,
-    select,
+    gates, leave, select,
+    survey::Standing,
 };
-use crate::model::{Action, Drain, DrainPhase, GroupName, NodeState, Reason, Resources, Sample};
+use crate::{
+    model::{Action, Drain, DrainPhase, GroupName, NodeState, Reason, Situation, Window},
+    policy::Policy,
+};
 
 /// Adds what is to be done about the size of the cluster, and why.
 pub(super) fn scale(view: &View<'_>, draft: &mut Draft) {
-    let mut stood_back = Sizes::new();
+    let mut stood_back = Sizes::default();
     if enforce_minimum(view, draft, &mut stood_back) || enforce_maximum(view, draft) {
         return;
     }
@@ -27,14 +29,10 @@ pub(super) fn scale(view: &View<'_>, draft: &mut Draft) {
 }
 
 fn follow_load(view: &View<'_>, draft: &mut Draft) {
-    // A scaling period starts when the last one has ended; before, and in averages, its samples do not count.
-    let window = view.now - view.policy.basic().cooldown_period;
-    // So does one after a ResourceManager has taken over: what it said while applications registered was not whole.
-    let begun = view.situation.state.cooldown_from().max(gates::restart_over(view));
-    let from = begun.map_or(window, |begun| begun.max(window));
-    let samples = view.situation.history.confirmed_since(from);
+    let from = window_from(view.policy, view.situation);
+    let samples = view.situation.history.window(from);
     let Some(estimate) = estimate(view, &samples, draft) else { return };
-    let delta = i64::from(estimate.workers) - i64::from(view.serving());
+    let delta = i64::from(estimate.workers) - i64::from(view.survey.serving());
     match delta {
         // More in use on average than the workers hold that are left: nothing waits for the rest.
         1.. if estimate.pending == 0 => steady(view, draft, &estimate, &samples),
@@ -46,9 +44,18 @@ fn follow_load(view: &View<'_>, draft: &mut Draft) {
     }
 }
 
-fn estimate(view: &View<'_>, samples: &[Sample], draft: &mut Draft) -> Option<Estimate> {
-    let Some(per_worker) = view.per_worker() else {
-        let group = view.growing_group().unwrap_or(GroupName::Primary);
+/// Where the window that is averaged over begins: as long ago as the cooldown lasts, or later.
+pub(super) fn window_from(policy: &Policy, situation: &Situation) -> DateTime<Utc> {
+    // A scaling period starts when the last one has ended; before, and in averages, its samples do not count.
+    let window = situation.now - policy.basic().cooldown_period;
+    // So does one after a ResourceManager has taken over: what it said while applications registered was not whole.
+    let begun = situation.state.cooldown_from().max(gates::restart_over(situation));
+    begun.map_or(window, |begun| begun.max(window))
+}
+
+fn estimate(view: &View<'_>, samples: &Window, draft: &mut Draft) -> Option<Estimate> {
+    let Some(per_worker) = view.survey.per_worker() else {
+        let group = view.survey.growing_group(view.policy).unwrap_or(GroupName::Primary);
         draft.because(Reason::UnknownTemplate { group });
         return None;
     };
@@ -59,12 +66,12 @@ fn estimate(view: &View<'_>, samples: &[Sample], draft: &mut Draft) -> Option<Es
     estimate
 }
 
-fn steady(view: &View<'_>, draft: &mut Draft, estimate: &Estimate, samples: &[Sample]) {
+fn steady(view: &View<'_>, draft: &mut Draft, estimate: &Estimate, samples: &Window) {
     if let Some(reason) = unconfirmed(view, samples) {
         draft.because(reason);
     }
     draft.because(Reason::Steady {
-        workers: view.serving(),
+        workers: view.survey.serving(),
         metric: estimate.metric,
         pending: estimate.pending,
         allocated: estimate.allocated,
@@ -79,7 +86,7 @@ fn steady(view: &View<'_>, draft: &mut Draft, estimate: &Estimate, samples: &[Sa
 fn enforce_minimum(view: &View<'_>, draft: &mut Draft, stood_back: &mut Sizes) -> bool {
     let failures = if view.capacity.groups.len() > 1 { view.situation.state.provider_failures } else { 0 };
     let mut under_way = false;
-    for (group, size) in view.sizes() {
+    for (group, size) in view.survey.sizes().iter() {
         let min = view.policy.group(group).min_instances;
         if size >= min {
             continue;
@@ -98,9 +105,9 @@ fn enforce_minimum(view: &View<'_>, draft: &mut Draft, stood_back: &mut Sizes) -
             draft.because(reason);
             under_way = true;
         } else if failures.is_multiple_of(2) {
-            under_way |= create(view, draft, Sizes::from([(group, missing)])) > 0;
+            under_way |= create(view, draft, Sizes::from_iter([(group, missing)])) > 0;
         } else {
-            stood_back.insert(group, missing);
+            stood_back.set(group, missing);
         }
     }
     under_way
@@ -108,7 +115,7 @@ fn enforce_minimum(view: &View<'_>, draft: &mut Draft, stood_back: &mut Sizes) -
 
 /// How long a provider's list may lag behind an operation that it calls done: lists are eventually consistent, by
 /// seconds. The minimum waits for no cooldown, and would be ordered anew at each look until the list shows what came.
-const LIST_LAG: Duration = Duration::from_secs(60);
+pub(super) const LIST_LAG: Duration = Duration::from_secs(60);
 
 /// Whether the provider's list can be trusted to show all workers of a group, or why not yet.
 fn size_is_certain(view: &View<'_>, group: GroupName) -> Result<(), Reason> {
@@ -125,17 +132,17 @@ fn size_is_certain(view: &View<'_>, group: GroupName) -> Result<(), Reason> {
 /// A group above its maximum shrinks by graceful decommission, after the cooldown. Of those that serve the minimum
 /// stays, however many others do not. Returns whether workers leave for it; until then the other group may scale.
 fn enforce_maximum(view: &View<'_>, draft: &mut Draft) -> bool {
-    let mut above = Sizes::new();
-    let serving = view.serving_sizes();
-    for (group, size) in view.sizes() {
+    let mut above = Sizes::default();
+    let serving = view.survey.serving_sizes();
+    for (group, size) in view.survey.sizes().iter() {
         let bounds = view.policy.group(group);
         if size > bounds.max_instances {
             draft.because(Reason::AboveMaximum { group, size, max: bounds.max_instances });
-            let spare = serving.get(&group).map_or(0, |serving| serving.saturating_sub(bounds.min_instances));
-            above.insert(group, spare.min(size - bounds.max_instances));
+            let spare = serving.get(group).map_or(0, |serving| serving.saturating_sub(bounds.min_instances));
+            above.set(group, spare.min(size - bounds.max_instances));
         }
     }
-    if above.values().all(|count| *count == 0) {
+    if above.total() == 0 {
         return false;
     }
     match may_shrink(view) {
@@ -145,11 +152,11 @@ fn enforce_maximum(view: &View<'_>, draft: &mut Draft) -> bool {
     draft.has_cordons()
 }
 
-fn scale_up(view: &View<'_>, draft: &mut Draft, estimate: &Estimate, delta: i64, samples: &[Sample]) {
+fn scale_up(view: &View<'_>, draft: &mut Draft, estimate: &Estimate, delta: i64, samples: &Window) {
     if let Some(reason) = unconfirmed(view, samples).or_else(|| demand_gone(samples, estimate)) {
         return draft.because(reason);
     }
-    let change = match basic::change(view.policy.basic(), delta, view.serving()) {
+    let change = match basic::change(view.policy.basic(), delta, view.survey.serving()) {
         Ok(change) => u32::try_from(change).unwrap_or(u32::MAX),
         Err(reason) => return draft.because(reason),
     };
@@ -164,17 +171,17 @@ fn add(view: &View<'_>, draft: &mut Draft, estimate: &Estimate, missing: u32, ta
     if let Some(until) = view.cooldown_until() {
         return draft.because(Reason::Cooldown { until });
     }
-    let mut sizes = view.sizes();
+    let mut sizes = view.survey.sizes();
     let taken_back = draft.taken_back.iter().filter_map(|host| view.situation.state.drains.get(host));
-    taken_back.for_each(|drain| *sizes.entry(drain.group).or_insert(0) += 1);
-    let mut open = sizes.clone();
-    open.retain(|group, _| !draft.failing.contains(group));
+    taken_back.for_each(|drain| sizes.add(drain.group, 1));
+    let mut open = sizes;
+    open.retain(|group| !draft.failing.contains(&group));
     let additions = balance::grow(view.policy, &open, missing);
-    let (size, added): (u32, u32) = (sizes.values().sum(), additions.values().sum());
+    let (size, added) = (sizes.total(), additions.total());
     let created = create(view, draft, additions);
     if created > 0 {
         let Estimate { metric, pending, workers, .. } = *estimate;
-        let from = view.serving();
+        let from = view.survey.serving();
         let reason = Reason::ScaleUp { from, to: from + taken + created, metric, pending, estimated: workers };
         draft.because(reason);
     }
@@ -201,7 +208,7 @@ fn create(view: &View<'_>, draft: &mut Draft, additions: Sizes) -> u32 {
     }
     let mut created = 0;
     // Those that need most come first: where orders may not overlap, the others wait for the next one.
-    let mut additions: Vec<_> = additions.into_iter().collect();
+    let mut additions: Vec<_> = additions.iter().collect();
     additions.sort_by_key(|(_, count)| Reverse(*count));
     for (group, count) in additions {
         if view.may_order_beside(draft) {
@@ -215,20 +222,20 @@ fn create(view: &View<'_>, draft: &mut Draft, additions: Sizes) -> u32 {
 /// Takes up to `wanted` leaving workers back, those with most room first. That needs no cooldown: it costs nothing,
 /// boots nothing, and can be undone. Returns how many.
 fn take_back(view: &View<'_>, draft: &mut Draft, wanted: u32, of: impl Fn(&Drain) -> bool) -> u32 {
-    let mut sizes = view.sizes();
+    let mut sizes = view.survey.sizes();
     let mut able: Vec<_> =
         view.situation.state.drains.iter().filter(|(host, drain)| of(drain) && can_serve(view, host, drain)).collect();
     able.sort_by_cached_key(|(host, _)| view.observation.node(host).map(|node| node.used.memory_mb));
     let mut decommissioning = Vec::new();
     let mut taken = Vec::new();
     for (host, drain) in able {
-        let size = sizes.entry(drain.group).or_insert(0);
+        let size = sizes.get(drain.group).unwrap_or(0);
         if u32::try_from(taken.len()).is_ok_and(|count| count >= wanted)
-            || *size >= view.policy.group(drain.group).max_instances
+            || size >= view.policy.group(drain.group).max_instances
         {
             continue;
         }
-        *size += 1;
+        sizes.set(drain.group, size + 1);
         taken.push(host.clone());
         match drain.phase {
             DrainPhase::Cordoned { .. } => {
@@ -268,14 +275,14 @@ fn scale_down(view: &View<'_>, draft: &mut Draft, estimate: &Estimate, delta: i6
         return draft.because(reason);
     }
     // Of workers that serve: were those counted that do not, all that do could be taken away.
-    let sizes = view.serving_sizes();
-    let size: u32 = sizes.values().sum();
+    let sizes = view.survey.serving_sizes();
+    let size = sizes.total();
     let change = match basic::change(view.policy.basic(), delta, size) {
         Ok(change) => u32::try_from(-change).unwrap_or(0),
         Err(reason) => return draft.because(reason),
     };
     let removals = balance::shrink(view.policy, &sizes, change);
-    let removed: u32 = removals.values().sum();
+    let removed = removals.total();
     if removed > 0 {
         let Estimate { metric, allocated, workers, .. } = *estimate;
         draft.because(Reason::ScaleDown { from: size, to: size - removed, metric, allocated, estimated: workers });
@@ -295,8 +302,8 @@ fn may_shrink(view: &View<'_>) -> Result<(), Reason> {
     if let Some(until) = view.cooldown_until() {
         return Err(Reason::Cooldown { until });
     }
-    if view.roster.count(Standing::Booting) > 0 {
-        let hosts = view.roster.with(Standing::Booting).map(|worker| worker.instance.host.clone()).collect();
+    if view.survey.count_of(Standing::Booting) > 0 {
+        let hosts = view.survey.with(Standing::Booting).map(|worker| worker.instance.host.clone()).collect();
         return Err(Reason::Booting { hosts });
     }
     if !view.capacity.capabilities.deletes_named {
@@ -307,11 +314,16 @@ fn may_shrink(view: &View<'_>) -> Result<(), Reason> {
 
 /// Nothing is taken away on samples that do not fill the window.
 fn half_knowledge(view: &View<'_>, from: DateTime<Utc>) -> Option<Reason> {
-    let (cooldown, poll_interval) = (view.policy.basic().cooldown_period, view.situation.poll_interval);
-    let (window, history) = (view.now - cooldown, &view.situation.history);
+    (!window_is_full(view.policy, view.situation, from)).then(|| window_not_full(view))
+}
+
+/// Whether samples fill the window that begins `from` here, all of it. Then they go on to do so while ticks go on.
+pub(super) fn window_is_full(policy: &Policy, situation: &Situation, from: DateTime<Utc>) -> bool {
+    let (cooldown, poll_interval) = (policy.basic().cooldown_period, situation.poll_interval);
+    let (now, history) = (situation.now, &situation.history);
+    let window = now - cooldown;
     let begins = history.reaches_back_to(window + poll_interval * OUTAGE_POLLS);
-    let full = from <= window && begins && history.covers(from, view.now, longest_pause(cooldown, poll_interval));
-    (!full).then(|| window_not_full(view))
+    from <= window && begins && history.covers(from, now, longest_pause(cooldown, poll_interval))
 }
 
 /// Two poll intervals without a sample are an outage, not a pause …
@@ -336,24 +348,24 @@ fn still_pending(view: &View<'_>) -> Option<Reason> {
         .then_some(Reason::Unconfirmed { pending_mb: pending.memory_mb, pending_vcores: pending.vcores })
 }
 
-fn unconfirmed(view: &View<'_>, samples: &[Sample]) -> Option<Reason> {
-    let confirmed = samples.last().map_or(Resources::default(), |sample| sample.pending);
+fn unconfirmed(view: &View<'_>, samples: &Window) -> Option<Reason> {
+    let confirmed = samples.latest;
     if confirmed.memory_mb > 0 || confirmed.vcores > 0 { None } else { still_pending(view) }
 }
 
 /// Machines are not made for demand that has passed, whatever the average says.
-fn demand_gone(samples: &[Sample], estimate: &Estimate) -> Option<Reason> {
-    let now = samples.last().map_or(0, |sample| basic::amount(estimate.metric, sample.pending));
+fn demand_gone(samples: &Window, estimate: &Estimate) -> Option<Reason> {
+    let now = basic::amount(estimate.metric, samples.latest);
     (now == 0).then_some(Reason::DemandGone { metric: estimate.metric, pending: estimate.pending })
 }
 
 /// Cordons the cheapest workers of each group.
 fn drain(view: &View<'_>, draft: &mut Draft, removals: &Sizes) {
-    for (group, count) in removals {
-        let ready = view.roster.with(Standing::Ready).filter(|worker| worker.group == *group).copied().collect();
-        let leaving = select::cheapest_first(view.observation, ready).into_iter().take(*count as usize);
+    for (group, count) in removals.iter() {
+        let ready = view.survey.with(Standing::Ready).filter(|worker| worker.group == group).collect();
+        let leaving = select::cheapest_first(view.observation, ready).into_iter().take(count as usize);
         for (worker, node) in leaving.filter_map(|worker| worker.node.map(|node| (worker, node))) {
-            draft.actions.push(leave::cordon(node, *group, &worker.instance.name, node.total));
+            draft.actions.push(leave::cordon(node, group, &worker.instance.name, node.total));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{cmp::Reverse, collections::BTreeMap};
 
-use super::roster::Worker;
+use super::survey::Worker;
 use crate::model::Observation;
 
 /// Orders candidates for leaving: first the idle, then those without an application master, then those with fewest

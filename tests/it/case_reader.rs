@@ -195,7 +195,7 @@ impl Reader {
     fn window(&mut self, line: &Line<'_>) {
         let (from, to) = (line.get("from", seconds).unwrap_or(-125.0), line.get("to", seconds).unwrap_or(0.0));
         line.set("reserved", &mut self.metrics.reserved, amount);
-        let now = decide::sample(&self.situation_with(History::default()));
+        let now = decide::sample(&self.policy, &self.situation_with(History::default()));
         let mut sample = now.unwrap_or(Sample {
             at: noon(),
             pending: Resources::default(),

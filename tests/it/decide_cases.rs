@@ -55,7 +55,7 @@ fn decided(case: &str) -> String {
     let again: Situation = serde_json::from_str(&json).expect("and read again");
     assert_eq!(decide::decide(&policy, &again), decision, "the same situation, the same decision:\n{case}");
     if case.contains("\nshow ") {
-        let sample = decide::sample(&situation).expect("a sample");
+        let sample = decide::sample(&policy, &situation).expect("a sample");
         let (pending, capacity, used) = (show(sample.pending), show(sample.capacity), show(sample.allocated));
         text.push(format!("sample    pending={pending} capacity={capacity} allocated={used}"));
     }

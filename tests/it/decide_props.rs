@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use yarn_autoscaler::{
-    decide::{self, roster::Roster, roster::Standing},
+    decide::{self, Standing, Survey},
     model::{
         Action, Application, Capabilities, Capacity, ClusterMetrics, Decision, Drain, DrainPhase, Group, GroupName,
         History, Instance, InstanceState, Intent, Node, NodeId, NodeState, Observation, Operation, Outage, Resources,
@@ -243,7 +243,6 @@ fn application(host: String) -> Application {
 struct Effect<'a> {
     situation: &'a Situation,
     observation: &'a Observation,
-    capacity: &'a Capacity,
     decision: &'a Decision,
 }
 
@@ -279,11 +278,6 @@ impl Effect<'_> {
         cordoned.filter(|host| !self.situation.state.drains.contains_key(*host)).collect()
     }
 
-    fn roster(&self) -> Roster<'_> {
-        let Situation { state, now, ready_deadline, .. } = self.situation;
-        Roster::of(self.observation, self.capacity, state, *now, *ready_deadline)
-    }
-
     /// Leaving workers of a group that could serve and are not taken back.
     fn left_out(&self, name: GroupName) -> usize {
         let taken = self.taken_back(name);
@@ -306,8 +300,8 @@ impl Effect<'_> {
     }
 }
 
-fn ready(roster: &Roster<'_>, name: GroupName, host: &str) -> bool {
-    roster.with(Standing::Ready).any(|worker| worker.group == name && worker.instance.host == host)
+fn ready(survey: &Survey, name: GroupName, host: &str) -> bool {
+    survey.with(Standing::Ready).any(|worker| worker.group == name && worker.instance.host == host)
 }
 
 proptest! {
@@ -323,23 +317,23 @@ proptest! {
             prop_assert!(decision.actions.is_empty(), "nothing is done in the dark: {decision:?}");
             return Ok(());
         };
-        let effect = Effect { situation: &situation, observation, capacity, decision: &decision };
-        let roster = effect.roster();
+        let effect = Effect { situation: &situation, observation, decision: &decision };
+        let survey = Survey::of(&policy, &situation).expect("both have answered");
         for name in GroupName::ALL {
             let (bounds, created) = (policy.group(name), effect.created(name));
             let back = u32::try_from(effect.taken_back(name).len())?;
-            let size = roster.size(name) + back + created;
+            let size = survey.sizes().get(name).unwrap_or(0) + back + created;
             prop_assert!(created + back == 0 || size <= bounds.max_instances, "{name}: {size} beyond {bounds:?}: {decision:?}");
             prop_assert!(created == 0 || !effect.deletes(name), "{name}: created and deleted: {decision:?}");
             prop_assert!(created == 0 || effect.left_out(name) == 0, "{name}: made while one could be had back: {decision:?}");
             let chosen = effect.chosen(name);
-            let healthy = chosen.iter().filter(|host| ready(&roster, name, host)).count();
-            let serving = roster.with(Standing::Ready).chain(roster.with(Standing::Booting));
+            let healthy = chosen.iter().filter(|host| ready(&survey, name, host)).count();
+            let serving = survey.with(Standing::Ready).chain(survey.with(Standing::Booting));
             let serving = serving.filter(|worker| worker.group == name).count();
             let min = bounds.min_instances as usize;
             prop_assert!(healthy == 0 || serving - healthy >= min, "{name}: below {min}: {decision:?}");
             prop_assert!(healthy == 0 || situation.state.drains.is_empty(), "{name}: others leave: {decision:?}");
-            prop_assert!(chosen.iter().all(|host| effect.roster().workers.iter().any(|w| w.instance.host == **host)));
+            prop_assert!(chosen.iter().all(|host| survey.workers().any(|w| w.instance.host == **host)));
             prop_assert!(healthy == 0 || created + back == 0, "{name}: grown and shrunk: {decision:?}");
         }
         let orders = decision.actions.iter().filter(|a| matches!(a, Action::Create { .. } | Action::Delete { .. })).count();
@@ -366,7 +360,7 @@ proptest! {
         let again: Situation = serde_json::from_str(&json)?;
         prop_assert_eq!(&again, &situation);
         prop_assert_eq!(decide::decide(&policy, &again), decide::decide(&policy, &situation));
-        prop_assert_eq!(decide::sample(&again), decide::sample(&situation));
+        prop_assert_eq!(decide::sample(&policy, &again), decide::sample(&policy, &situation));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use yarn_autoscaler::{
     },
 };
 
-use crate::world::{FULL, Shared, Told, World};
+use crate::world::{FULL, Shared, Told, World, look};
 
 /// All ports: each is a handle on the same world. `generation` is the store's: what it has seen last.
 pub struct Port {
@@ -68,7 +68,9 @@ impl Clock for Port {
 
 impl Cluster for Port {
     async fn observe(&self, _now: DateTime<Utc>) -> Result<Arc<Observation>, PortError> {
-        self.world.borrow().observation().map(Arc::new)
+        let world = &mut *self.world.borrow_mut();
+        let observation = world.observation()?;
+        Ok(look(world.same_looks, &mut world.last_observation, observation))
     }
 
     async fn nodes(&self) -> Result<Vec<Arc<Node>>, PortError> {
@@ -143,7 +145,8 @@ impl Provider for Port {
         for group in capacity.groups.values_mut() {
             group.instances.truncate(group.instances.len().saturating_sub(missing));
         }
-        Ok(Arc::new(capacity))
+        let world = &mut *self.world.borrow_mut();
+        Ok(look(world.same_looks, &mut world.last_capacity, capacity))
     }
 
     async fn create(&self, request_id: &str, group: GroupName, count: u32) -> Result<String, PortError> {
@@ -202,7 +205,8 @@ impl Journal for Port {
     fn tick(&mut self, tick: &Tick<'_>) {
         let at = tick.situation.now;
         let (decision, notes) = (tick.decision.clone(), tick.notes.to_vec());
-        self.world.borrow_mut().journal.push(Told { at, decision, notes });
+        let seen = (tick.situation.observation.clone().ok()).zip(tick.situation.capacity.clone().ok());
+        self.world.borrow_mut().journal.push(Told { at, decision, notes, settled: tick.settled, seen });
     }
 }
 

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use yarn_autoscaler::model::{History, Resources, Sample};
+use proptest::{collection::vec, prelude::*, sample::select};
+use yarn_autoscaler::model::{CONFIRM_AFTER, History, Resources, Sample};
 
 use crate::fixtures::{at, noon, secs};
 
@@ -19,9 +20,18 @@ fn history(samples: &[(f64, u64)]) -> History {
     history
 }
 
-/// Pending of each confirmed sample, in MB.
+/// Pending of each confirmed sample, in MB: by itself as it comes, and in the sum of all.
 fn confirmed(samples: &[(f64, u64)]) -> Vec<u64> {
-    history(samples).confirmed_since(at(-1e6)).iter().map(|sample| sample.pending.memory_mb).collect()
+    let mut pending = Vec::new();
+    for end in 1..=samples.len() {
+        let (all, before) = (history(&samples[..end]).window(at(-1e6)), history(&samples[..end - 1]).window(at(-1e6)));
+        assert_eq!(all.pending.memory_mb, u128::from(pending.iter().sum::<u64>() + all.latest.memory_mb));
+        assert_eq!(all.capacity.memory_mb, 8192 * all.samples as u128);
+        if all.samples > before.samples {
+            pending.push(all.latest.memory_mb);
+        }
+    }
+    pending
 }
 
 #[test]
@@ -43,8 +53,7 @@ fn each_resource_is_confirmed_by_itself() {
     for (second, pending) in [(0.0, Resources::new(100, 1, 2)), (3.0, Resources::new(50, 2, 1))] {
         history.push(Sample { pending, ..sample(second, 0) }, DAY);
     }
-    let confirmed: Vec<_> = history.confirmed_since(at(-1.0)).iter().map(|sample| sample.pending).collect();
-    assert_eq!(confirmed, [Resources::new(50, 1, 1)]);
+    assert_eq!(history.window(at(-1.0)).latest, Resources::new(50, 1, 1));
 }
 
 #[test]
@@ -55,16 +64,16 @@ fn the_first_sample_tells_nothing_of_what_is_pending() {
 #[test]
 fn a_sample_of_before_the_window_confirms_one_in_it() {
     let history = history(&[(-2.5, 100), (0.0, 100)]);
-    let confirmed: Vec<_> = history.confirmed_since(noon()).iter().map(|sample| sample.pending.memory_mb).collect();
-    assert_eq!(confirmed, [100]);
+    let window = history.window(noon());
+    assert_eq!((window.samples, window.latest.memory_mb), (1, 100));
 }
 
 #[test]
 fn the_window_begins_at_its_first_instant() {
     let history = history(&[(-5.0, 1), (-2.5, 1), (0.0, 1), (2.5, 1)]);
-    assert_eq!(history.confirmed_since(at(0.0)).len(), 2);
-    assert_eq!(history.confirmed_since(at(0.001)).len(), 1);
-    assert_eq!(history.confirmed_since(at(3.0)).len(), 0);
+    assert_eq!(history.window(at(0.0)).samples, 2);
+    assert_eq!(history.window(at(0.001)).samples, 1);
+    assert_eq!(history.window(at(3.0)).samples, 0);
 }
 
 #[test]
@@ -96,14 +105,14 @@ fn a_clock_set_back_starts_anew() {
 fn what_is_older_than_asked_for_is_forgotten() {
     let mut history = History::default();
     (0..100).for_each(|i| history.push(sample(f64::from(i), 1), secs(10)));
-    assert_eq!(history.confirmed_since(at(-1.0)).len(), 11 - 2, "eleven samples, of which two confirm others only");
+    assert_eq!(history.window(at(-1.0)).samples, 11 - 2, "eleven samples, of which two confirm others only");
 }
 
 #[test]
 fn memory_is_bounded_however_long_the_window_and_however_fast_the_pace() {
     let mut history = History::default();
     (0..50_000).for_each(|i| history.push(sample(f64::from(i), 1), secs(10_000_000)));
-    assert!(history.confirmed_since(at(-1.0)).len() <= 40_000);
+    assert!(history.window(at(-1.0)).samples <= 40_000);
     assert!(history.latest().is_some_and(|sample| sample.at == at(49_999.0)));
 }
 
@@ -112,5 +121,60 @@ fn a_day_is_covered_at_a_fast_pace_too() {
     let mut history = History::default();
     (0..=86_400).for_each(|i| history.push(sample(f64::from(i), 1), DAY + secs(4)));
     assert!(history.covers(at(0.0), at(86_400.0), secs(4)), "a window that is never full would never shrink");
-    assert!(history.confirmed_since(at(0.0)).len() <= 40_000);
+    assert!(history.window(at(0.0)).samples <= 40_000);
+}
+
+/// What the sums and pauses that are kept stand for, from the samples themselves.
+fn spelt_out(samples: &[Sample], from: f64) -> (usize, u128, u64) {
+    let confirmed = |index: usize| {
+        let mut pending = samples[index].pending.memory_mb;
+        for earlier in samples[..index].iter().rev() {
+            pending = pending.min(earlier.pending.memory_mb);
+            if earlier.at + CONFIRM_AFTER <= samples[index].at {
+                return Some(pending);
+            }
+        }
+        None
+    };
+    let in_window = (0..samples.len()).filter(|index| samples[*index].at >= at(from));
+    let pending: Vec<_> = in_window.filter_map(confirmed).collect();
+    (pending.len(), pending.iter().copied().map(u128::from).sum(), pending.last().copied().unwrap_or(0))
+}
+
+fn covers_spelt_out(samples: &[Sample], from: f64, now: f64, gap: Duration) -> bool {
+    let near = samples.iter().map(|sample| sample.at).filter(|time| *time + gap >= at(from));
+    let times: Vec<_> = near.chain([at(now)]).collect();
+    times[0] <= at(from) + gap && times.windows(2).all(|pair| pair[1] <= pair[0] + gap)
+}
+
+proptest! {
+    #[test]
+    fn what_is_kept_beside_the_samples_says_what_they_say(
+        pauses in vec((prop_oneof![8 => Just(2.5), 1 => 0.1..3.0_f64, 1 => 3.0..40.0_f64], 0..3_u64), 1..80),
+        keep in select(vec![10_u64, 60, 1_000, 100_000]),
+        (back, gap) in (0.0..200.0_f64, 1..30_u64),
+    ) {
+        let (mut history, mut second) = (History::default(), 0.0);
+        for (pause, pending) in pauses {
+            second += pause;
+            history.push(sample(second, pending * 100), secs(keep));
+            let written = serde_json::to_value(&history)?;
+            let samples: Vec<Sample> = serde_json::from_value(written["samples"].clone())?;
+            let again: History = serde_json::from_value(written)?;
+            prop_assert_eq!(&again, &history);
+            for from in [second - back, second - 2.5, second - 120.0] {
+                let window = history.window(at(from));
+                prop_assert_eq!(again.window(at(from)), window);
+                let kept = (window.samples, window.pending.memory_mb, window.latest.memory_mb);
+                prop_assert_eq!(kept, spelt_out(&samples, from));
+                for now in [second, second + 5.0] {
+                    let covers = history.covers(at(from), at(now), secs(gap));
+                    prop_assert_eq!(covers, covers_spelt_out(&samples, from, now, secs(gap)));
+                }
+            }
+            let uniform = samples.iter().all(|sample| sample.is_like(&samples[0]));
+            prop_assert_eq!(history.is_uniform(), uniform);
+            prop_assert_eq!(history.is_confirmed(), spelt_out(&samples, second).0 == 1);
+        }
+    }
 }

@@ -78,6 +78,10 @@ mod state_file;
 mod yarn_adapter;
 // `run` as a process without a cluster: what it refuses and with which code, what it tells systemd, how it ends.
 mod run_cli;
+// The loop over ports that hand out the same look again.
+mod same_look;
+// Ticks after which nothing changes until something new is seen.
+mod settled;
 // The REST client against a web server that misbehaves.
 mod yarn_rest;
 // Hadoop's RPC to the byte, and against a server that misbehaves.

@@ -2,13 +2,15 @@
 
 use yarn_autoscaler::{
     cli::plan_view::Plan,
+    decide::Survey,
     model::{Action, Reason, Resources},
 };
 
 use crate::ticks::Scene;
 
 fn text(scene: &Scene) -> String {
-    let text = Plan::of(&scene.policy, &scene.situation, &scene.decision).text();
+    let survey = Survey::of(&scene.policy, &scene.situation);
+    let text = Plan::of(&scene.policy, &scene.situation, survey.as_ref(), &scene.decision).text();
     assert!(text.lines().all(|line| line == line.trim_end()), "trailing blanks in\n{text}");
     text
 }

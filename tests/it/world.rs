@@ -91,6 +91,9 @@ pub struct Told {
     pub at: DateTime<Utc>,
     pub decision: Decision,
     pub notes: Vec<String>,
+    pub settled: bool,
+    /// What YARN and the provider have shown.
+    pub seen: Option<(Arc<Observation>, Arc<Capacity>)>,
 }
 
 /// Everything outside the controller.
@@ -118,6 +121,10 @@ pub struct World {
     pub never_done: bool,
     pub polls_fail: bool,
     pub yarn_fault: Option<ErrorKind>,
+    /// Looks that show nothing new are handed out again, not made anew.
+    pub same_looks: bool,
+    pub last_observation: Option<Arc<Observation>>,
+    pub last_capacity: Option<Arc<Capacity>>,
     /// Somebody gives all nodes their resources back between the look of a tick and the one before a drain.
     pub meddled_with: bool,
     /// On this many nodes one container gives way to a larger one right after they were given what they use.
@@ -347,6 +354,14 @@ impl World {
     pub fn dies_here(&mut self) -> bool {
         self.boundaries += 1;
         self.crash_at == Some(self.boundaries)
+    }
+}
+
+/// The last one again where that is asked for and it is equal, else the new one.
+pub fn look<T: PartialEq>(same_looks: bool, last: &mut Option<Arc<T>>, new: T) -> Arc<T> {
+    match last {
+        Some(last) if same_looks && **last == new => Arc::clone(last),
+        _ => Arc::clone(last.insert(Arc::new(new))),
     }
 }
 
