@@ -30,7 +30,7 @@ const ACTIVE_S: u64 = 50 * 60;
 /// Time for jobs to end after the last fault, before the cluster is watched coming to rest.
 const WORK_S: u64 = 90 * 60;
 /// Most faults of one trial.
-const FAULTS_MAX: u64 = 8;
+const FAULTS_MAX: u64 = 12;
 /// Decisions that a report shows before a violation.
 const SHOWN: usize = 6;
 
@@ -254,7 +254,7 @@ fn boot(rng: &mut Rng) -> Delay {
 fn jobs(rng: &mut Rng, scenario: &Scenario) -> Vec<Job> {
     let worker = scenario.cloud.groups.values().next().map(|group| group.worker).unwrap_or_default();
     let queues: Vec<_> = scenario.cluster.queues.iter().map(|queue| queue.name.as_str()).collect();
-    let count = between(rng, 0, 8);
+    let count = between(rng, 0, 16);
     let mut jobs: Vec<_> = (0..count).map(|number| job(rng, number, worker, &queues)).collect();
     jobs.sort_by_key(|job| job.submit_ms);
     jobs

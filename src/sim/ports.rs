@@ -407,8 +407,11 @@ impl Journal for Port<'_, '_> {
         stage.decisions.add(now, tick);
         stage.settled = tick.settled.then(|| ms(decide::keep_samples(tick.policy, tick.situation.poll_interval)));
         stage.watch.tick(now, tick);
+        let stage = &mut *stage;
         if let Some(checker) = &mut stage.checker {
-            checker.tick(now, tick);
+            let lies = |fault: &Fault| matches!(fault, Fault::ResourceManagerStale | Fault::ResourceManagerPartial);
+            let lies = stage.world.faults().any(lies);
+            checker.tick(now, tick, lies);
         }
         stage.count_sizes();
     }

@@ -75,6 +75,8 @@ pub struct Checker {
     orders: Orders,
     rest: rest::Rest,
     looks: u64,
+    /// Hosts of workers that were given up by false answers.
+    misled: BTreeSet<String>,
 }
 
 impl Checker {
@@ -87,6 +89,7 @@ impl Checker {
             orders: Orders::default(),
             rest: rest::Rest::new(scenario, policy),
             looks: 0,
+            misled: BTreeSet::new(),
         }
     }
 
@@ -101,10 +104,13 @@ impl Checker {
         }
     }
 
-    /// The controller has looked and decided.
-    pub fn tick(&mut self, now: Ms, tick: &Tick<'_>) {
+    /// The controller has looked and decided. `lies`: what YARN answered was not the truth.
+    pub fn tick(&mut self, now: Ms, tick: &Tick<'_>, lies: bool) {
         self.looks += 1;
         let mut found = Vec::new();
+        if lies {
+            self.misled.extend(given_up(tick));
+        }
         self.orders.tick(&tick.decision.actions, &mut found);
         found.extend(overtaken(tick).map(|text| (TAKE_BACK, text)));
         found.extend(churned(&tick.decision.actions).map(|text| (NO_CHURN, text)));
@@ -121,6 +127,9 @@ impl Checker {
     }
 
     /// Containers have ended by orders of ours.
+    ///
+    /// A worker that YARN's answers have not shown in service for the whole time that a worker may be not ready is given
+    /// up, and what it runs in truth dies with it: only the environment could have known better.
     pub fn killed(&mut self, killed: Vec<Killed>) {
         let promised = ms(self.policy.basic().graceful_decommission_timeout);
         for Killed { at_ms, host, containers, by } in killed {
@@ -129,6 +138,7 @@ impl Checker {
                 KilledBy::Decommission { since_ms } => {
                     format!("{} s after its decommission began; {} s were promised", secs(at_ms - since_ms), secs(promised))
                 }
+                KilledBy::Deletion { .. } if self.misled.contains(&host) => continue,
                 KilledBy::Recommission => "by a recommission that gave the node less than they hold".to_owned(),
                 KilledBy::Deletion { state } => format!("by the deletion of its machine while the node was {state:?}"),
             };
@@ -148,9 +158,7 @@ impl Checker {
         for (promise, text) in self.orders.given(order, saved) {
             self.broken(order.at_ms, promise, text);
         }
-        if order.operation.is_some() {
-            self.rest.taken(order.at_ms, order.intent);
-        }
+        self.rest.ordered(order.at_ms, order.intent, order.operation.is_some());
     }
 
     /// The state was saved; `clock` is the controller's, `runs` tells whether the cloud is still at work on an order.
@@ -231,6 +239,22 @@ fn could_serve(situation: &Situation, host: &str, drain: &Drain) -> bool {
         DrainPhase::Decommissioned { .. } => false,
     };
     was_ready && is_there
+}
+
+/// Hosts of machines that are deleted since they have not been ready for the whole time that they may.
+fn given_up(tick: &Tick<'_>) -> Vec<String> {
+    let deleted = tick.decision.actions.iter().filter_map(|action| match action {
+        Action::Delete { instances, .. } => Some(instances),
+        _ => None,
+    });
+    let Ok(capacity) = &tick.situation.capacity else { return Vec::new() };
+    let deleted: BTreeSet<_> = deleted.flatten().collect();
+    let hosts = capacity.instances().filter(|(_, instance)| deleted.contains(&instance.name));
+    let is_late = |host: &String| {
+        let record = tick.situation.state.workers.get(host).and_then(|record| record.not_ready_since);
+        record.is_some_and(|since| since + tick.situation.ready_deadline <= tick.situation.now)
+    };
+    hosts.map(|(_, instance)| instance.host.clone()).filter(is_late).collect()
 }
 
 fn churned(actions: &[Action]) -> Option<String> {

@@ -52,6 +52,8 @@ pub(super) struct Rest {
     quiet_since: Ms,
     demand: Demand,
     last_order: Option<(Ms, String)>,
+    /// The cloud has refused the last order.
+    is_refused: bool,
     reasons: Vec<Reason>,
     /// Machines are taken away all the time, or never given back: there is no rest.
     never_rests: bool,
@@ -94,6 +96,7 @@ impl Rest {
             quiet_since: faults_end(scenario),
             demand: Demand::default(),
             last_order: None,
+            is_refused: false,
             reasons: Vec::new(),
             never_rests: scenario.cloud.groups.values().any(|group| group.mean_lifetime.is_some()),
             deletes_named: scenario.cloud.deletes_named,
@@ -114,10 +117,13 @@ impl Rest {
         self.reasons.clone_from(&tick.decision.reasons);
     }
 
-    /// The cloud has taken an order. One that it refuses changes nothing, and may be given again for ever: a quota may be
+    /// The cloud was given an order. One that it refuses changes nothing, and may be given again for ever: a quota may be
     /// raised any time.
-    pub(super) fn taken(&mut self, now: Ms, intent: &Intent) {
-        self.last_order = Some((now, intent.to_string()));
+    pub(super) fn ordered(&mut self, now: Ms, intent: &Intent, is_taken: bool) {
+        if is_taken {
+            self.last_order = Some((now, intent.to_string()));
+        }
+        self.is_refused = !is_taken;
     }
 
     /// Whether nothing has changed for so long that all must be at rest.
@@ -153,7 +159,6 @@ impl Rest {
                 reason,
                 Reason::FactorRoundedToZero { .. }
                     | Reason::BelowThreshold { .. }
-                    | Reason::ProviderWait { .. }
                     | Reason::UnhealthyCluster { .. }
                     | Reason::ReachedMaximum { .. }
             )
@@ -162,7 +167,7 @@ impl Rest {
             let bounds = policy.group(**group);
             bounds.weight > 0 && **size < bounds.max_instances
         });
-        let (group, size) = grows.filter(|_| !told)?;
+        let (group, size) = grows.filter(|_| !told && !self.is_refused)?;
         let reasons: Vec<_> = self.reasons.iter().map(ToString::to_string).collect();
         let pending = left.demand.pending;
         Some(format!("{pending} containers wait, the {group} group has {size} workers; {}", reasons.join("; ")))
