@@ -153,10 +153,11 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
         if let Some(survey) = survey {
             self.forget_workers(survey.matching());
         }
-        self.save(&mut notes)?;
+        let is_saved = self.save(&mut notes)?;
         let (policy, workers) = (&self.policy, survey.map(Survey::counted));
         let is_settled = |survey| decide::is_settled_on(policy, &situation, survey, &decision);
-        let settled = survey.is_some_and(is_settled);
+        // What could not be saved is to be tried again.
+        let settled = is_saved && survey.is_some_and(is_settled);
         self.journal.tick(&Tick {
             situation: &situation,
             policy,

@@ -143,6 +143,15 @@ fn delete(view: &View<'_>, group: GroupName, draft: &mut Draft) {
     if draft.creates_in(group) || !view.may_order_beside(draft) || view.provider_is_free(true).is_err() {
         return;
     }
+    let instances = to_delete(view, group);
+    if !instances.is_empty() {
+        draft.because(Reason::Delete { instances: instances.clone() });
+        draft.actions.push(Action::Delete { group, instances });
+    }
+}
+
+/// Machines of a group that nobody has any use for.
+pub(super) fn to_delete(view: &View<'_>, group: GroupName) -> Vec<String> {
     let is_drained = |host: &String| {
         let drain = view.situation.state.drains.get(host);
         drain.is_some_and(|drain| matches!(drain.phase, DrainPhase::Decommissioned { .. }))
@@ -162,11 +171,7 @@ fn delete(view: &View<'_>, group: GroupName, draft: &mut Draft) {
             && (is_drained(&worker.instance.host) || (useless && may_replace))
             && !is_being_deleted(view, &worker.instance.name)
     });
-    let instances: Vec<_> = gone.map(|worker| worker.instance.name.clone()).collect();
-    if !instances.is_empty() {
-        draft.because(Reason::Delete { instances: instances.clone() });
-        draft.actions.push(Action::Delete { group, instances });
-    }
+    gone.map(|worker| worker.instance.name.clone()).collect()
 }
 
 fn is_being_deleted(view: &View<'_>, name: &String) -> bool {

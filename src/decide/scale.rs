@@ -206,6 +206,9 @@ fn create(view: &View<'_>, draft: &mut Draft, additions: Sizes) -> u32 {
         draft.because(Reason::NameNotFree { hosts });
         return 0;
     }
+    if deletion_goes_first(view) {
+        return 0;
+    }
     let mut created = 0;
     // Those that need most come first: where orders may not overlap, the others wait for the next one.
     let mut additions: Vec<_> = additions.iter().collect();
@@ -217,6 +220,14 @@ fn create(view: &View<'_>, draft: &mut Draft, additions: Sizes) -> u32 {
         }
     }
     created
+}
+
+/// Whether machines are deleted now, and none is made beside it. Where a quota is used up, what is of no use any more
+/// holds what the refused order needs: were that one always tried first, each refusal would be waited out for both, and
+/// neither would ever be done. So while orders fail they take turns.
+fn deletion_goes_first(view: &View<'_>) -> bool {
+    let failures = view.situation.state.provider_failures;
+    !failures.is_multiple_of(2) && GroupName::ALL.into_iter().any(|group| !leave::to_delete(view, group).is_empty())
 }
 
 /// Takes up to `wanted` leaving workers back, those with most room first. That needs no cooldown: it costs nothing,

@@ -8,13 +8,18 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{
     Ms, Watch,
+    checker::{
+        Checker,
+        orders::Order,
+        rest::{Demand, Left},
+    },
     journal::Decisions,
     run::Run,
     scenario::{Fault, Scenario},
     world::{Refusal, World, ms},
 };
 use crate::{
-    model::{Capacity, GroupName, Node, NodeId, Observation, Resources, State},
+    model::{Capacity, GroupName, Intent, Node, NodeId, Observation, Resources, State},
     ports::{
         Clock, Cluster, ErrorKind, Journal, OperationState, PolicyChange, PolicySource, PortError, Provider,
         StateStore, Tick, Wake,
@@ -46,6 +51,8 @@ pub(super) struct Stage<'a> {
     /// The controller has been killed: until when.
     pub(super) dead_until: Option<Ms>,
     killed_by: Vec<usize>,
+    /// Whoever watches over the promises; `None`: nobody does.
+    pub(super) checker: Option<Checker>,
 }
 
 impl<'a> Stage<'a> {
@@ -66,7 +73,49 @@ impl<'a> Stage<'a> {
             dying: None,
             dead_until: None,
             killed_by: Vec::new(),
+            checker: None,
             scenario,
+        }
+    }
+
+    /// From here on somebody watches over the promises.
+    pub(super) fn check(&mut self, checker: Checker) {
+        self.world.write_kills_down();
+        self.checker = Some(checker);
+        self.count_sizes();
+    }
+
+    fn count_sizes(&mut self) {
+        if let Some(checker) = &mut self.checker {
+            checker.sizes(self.world.now(), &self.world.staying(&self.stored.drains));
+        }
+    }
+
+    /// What has happened since is looked at.
+    fn look_after(&mut self) {
+        let demand = self.demand();
+        let Some(checker) = &mut self.checker else { return };
+        let now = self.world.now();
+        checker.killed(self.world.take_kills());
+        checker.passed(now, demand);
+        if checker.is_satisfied(now) {
+            self.ends_at = Some(now);
+        }
+    }
+
+    fn demand(&self) -> Demand {
+        let (pending, running) = self.world.demand();
+        Demand { pending, running, is_done: self.world.is_done() }
+    }
+
+    /// What is there now.
+    pub(super) fn left(&self) -> Left {
+        Left {
+            demand: self.demand(),
+            sizes: self.world.staying(&self.stored.drains),
+            odd: self.world.odd_machines(),
+            excluded: self.world.excluded(),
+            state: self.stored.clone(),
         }
     }
 
@@ -117,9 +166,18 @@ impl<'a> Stage<'a> {
         if self.ends_at.is_none() && self.world.is_done() {
             self.ends_at = Some(self.world.last_end() + ms(self.scenario.settle));
         }
+        self.look_after();
         let now = self.world.now();
         self.watch.slept(from, now);
         if now >= self.ends_at.unwrap_or(self.cut_off_at) { Wake::Stop } else { Wake::Tick }
+    }
+
+    /// The store has taken this.
+    fn saved(&mut self, state: &State) {
+        let (now, clock) = (self.world.now(), self.clock());
+        if let Some(checker) = &mut self.checker {
+            checker.saved(now, clock, state, |number| self.world.operation(number) == Ok(None));
+        }
     }
 
     /// A place where the controller may die; whether it dies here.
@@ -135,6 +193,9 @@ impl<'a> Stage<'a> {
             return false;
         }
         self.killed_by.push(index);
+        if let Some(checker) = &mut self.checker {
+            checker.died();
+        }
         self.world.counts().controller_crashes += 1;
         let event = &self.scenario.events[index];
         self.dead_until = Some(ms(event.at + event.lasts).max(self.world.now()));
@@ -156,7 +217,28 @@ impl<'a> Stage<'a> {
     }
 
     /// Gives the cloud an order.
-    fn order(&mut self, order: impl FnOnce(&mut World) -> Result<usize, Refusal>) -> Result<String, PortError> {
+    fn order(
+        &mut self,
+        (request_id, intent): (&str, Intent),
+        order: impl FnOnce(&mut World) -> Result<usize, Refusal>,
+    ) -> Result<String, PortError> {
+        let made_before = self.world.counts().ordered;
+        let answer = self.order_unseen(order);
+        let machines = self.world.counts().ordered - made_before;
+        let (at_ms, operation) = (self.world.now(), answer.as_ref().ok().copied());
+        if let Some(checker) = &mut self.checker {
+            checker.order(&Order { at_ms, request_id, intent: &intent, machines, operation }, &self.stored);
+            checker.killed(self.world.take_kills());
+        }
+        self.count_sizes();
+        let number = answer?;
+        if self.world.faults().any(|fault| *fault == Fault::LostAcknowledgements) {
+            return Err(PortError::transient("connection reset before the answer came"));
+        }
+        Ok(format!("operation-{number}"))
+    }
+
+    fn order_unseen(&mut self, order: impl FnOnce(&mut World) -> Result<usize, Refusal>) -> Result<usize, PortError> {
         let throttled = self.world.throttled();
         let answer = match throttled {
             Some(retry_after) => Err(PortError::new(ErrorKind::Throttled { retry_after }, "429 Too Many Requests")),
@@ -165,11 +247,7 @@ impl<'a> Stage<'a> {
         if answer.is_err() {
             self.world.counts().orders_failed += 1;
         }
-        let number = answer?;
-        if self.world.faults().any(|fault| *fault == Fault::LostAcknowledgements) {
-            return Err(PortError::transient("connection reset before the answer came"));
-        }
-        Ok(format!("operation-{number}"))
+        answer
     }
 }
 
@@ -204,9 +282,13 @@ impl<'s, 'a> Port<'s, 'a> {
         }
     }
 
-    async fn order(&self, order: impl FnOnce(&mut World) -> Result<usize, Refusal>) -> Result<String, PortError> {
+    async fn order(
+        &self,
+        named: (&str, Intent),
+        order: impl FnOnce(&mut World) -> Result<usize, Refusal>,
+    ) -> Result<String, PortError> {
         self.boundary().await;
-        let answer = self.stage.borrow_mut().order(order);
+        let answer = self.stage.borrow_mut().order(named, order);
         self.boundary().await;
         answer
     }
@@ -275,11 +357,13 @@ impl Provider for Port<'_, '_> {
     }
 
     async fn create(&self, request_id: &str, group: GroupName, count: u32) -> Result<String, PortError> {
-        self.order(|world| world.create(request_id, group, count)).await
+        let intent = Intent::Create { group, count };
+        self.order((request_id, intent), |world| world.create(request_id, group, count)).await
     }
 
-    async fn delete(&self, request_id: &str, _: GroupName, instances: &[String]) -> Result<String, PortError> {
-        self.order(|world| world.delete(request_id, instances)).await
+    async fn delete(&self, request_id: &str, group: GroupName, instances: &[String]) -> Result<String, PortError> {
+        let intent = Intent::Delete { group, instances: instances.to_vec() };
+        self.order((request_id, intent), |world| world.delete(request_id, instances)).await
     }
 
     async fn poll(&self, operation_id: &str) -> Result<OperationState, PortError> {
@@ -314,6 +398,7 @@ impl StateStore for Port<'_, '_> {
         stage.stored = state.clone();
         stage.generation += 1;
         self.generation = stage.generation;
+        stage.saved(state);
         if stage.dies_here() { killed() } else { Ok(()) }
     }
 }
@@ -325,6 +410,13 @@ impl Journal for Port<'_, '_> {
         stage.decisions.add(now, tick);
         stage.settled = tick.settled;
         stage.watch.tick(now, tick);
+        let stage = &mut *stage;
+        if let Some(checker) = &mut stage.checker {
+            let lies = |fault: &Fault| matches!(fault, Fault::ResourceManagerStale | Fault::ResourceManagerPartial);
+            let lies = stage.world.faults().any(lies);
+            checker.tick(now, tick, lies);
+        }
+        stage.count_sizes();
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{ContainerId, Event, SlotId, World, losses::Cause, machines::RmNode, ms};
+use super::{ContainerId, Event, KilledBy, SlotId, World, losses::Cause, machines::RmNode, ms};
 use crate::{
     model::{NodeState, Resources},
     sim::{Ms, workload::OnLoss},
@@ -118,6 +118,7 @@ impl World {
 
     /// A NodeManager goes, and its containers with it.
     pub(super) fn leaves(&mut self, slot: SlotId, state: NodeState, cause: Cause) {
+        self.note_leaving(slot, cause);
         self.alter(slot, |node| (node.state, node.total, node.deadline) = (state, Resources::default(), None));
         let entry = &mut self.slots[slot as usize];
         let Some(node) = &mut entry.node else { return };
@@ -146,6 +147,7 @@ impl World {
                 self.lose_all_of(slot, Cause::Fault);
             }
             while let Some(last) = self.overcommitted(slot) {
+                self.note_kill(slot, 1, KilledBy::Recommission);
                 self.lose(last, Cause::Drain);
             }
             self.arm(slot);
