@@ -13,6 +13,7 @@ pub mod policy_file;
 pub mod record;
 pub mod run;
 pub mod schema;
+mod sim_faults;
 mod sim_input;
 mod sim_report;
 mod sim_runs;
