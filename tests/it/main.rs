@@ -144,3 +144,6 @@ mod sim_build;
 mod sim_scene;
 // Random clusters, jobs, faults and orders: the books are right after every event.
 mod sim_world_props;
+
+// The shipped scenarios and the commands `simulate` and `demo`, by the binary.
+mod scenario_runs;
