@@ -12,6 +12,7 @@
 //! | [`page`] | one self-contained HTML page; drawn by [`svg`] and [`axis`], thinned out by [`thin`] |
 //! | [`words`] | figures as people write them |
 
+pub mod axis;
 pub mod bounds;
 pub mod costs;
 pub mod elasticity;
@@ -20,7 +21,10 @@ pub mod figures;
 pub mod machine;
 pub mod names;
 
+pub mod page;
+pub mod svg;
 pub mod table;
+pub mod thin;
 
 pub mod waiting;
 pub mod words;
@@ -29,6 +33,7 @@ pub use expectations::{Failure, check_expectations};
 pub use figures::{Figures, figures};
 pub use machine::{csv, json};
 
+pub use page::{Page, Run, html};
 pub use table::table;
 
 /// To six decimals: a sum's last bits are noise, and text of them would be, too.
