@@ -28,6 +28,7 @@ addEventListener('load', () => {
     if ((box.right > width + 1 || box.left < -1) && !element.closest('.mark') && element.tagName !== 'path') beyond.push(name(element));
     const isText = [...element.childNodes].some(node => node.nodeType === 3 && node.textContent.trim());
     if (!isText) continue;
+    if (box.height > 4 * box.width && element.textContent.trim().length > 3) clipped.push('squeezed ' + name(element));
     const inSvg = element.namespaceURI.includes('svg');
     const onRect = element.closest('.part') && element.closest('.part').querySelector('rect');
     const onDot = element.closest('.dot') && element.closest('.dot').querySelector('.full');

@@ -116,8 +116,11 @@ pub fn reasons(out: &mut Markup, runs: &[Run<'_>]) {
                 out.leaf("th", &[("scope", &"rowgroup"), ("rowspan", &runs.len())], &spaced(code));
             }
             let looks = given(run, code);
-            let (class, width) = (format!("bar {}", tag.class), Percent(looks as f64 / most as f64));
-            out.raw("<td class=\"bars\">").leaf("span", &[("class", &class), ("style", &format!("width:{width}"))], "");
+            out.raw("<td class=\"bars\">");
+            if looks > 0 {
+                let (class, width) = (format!("bar {}", tag.class), Percent(looks as f64 / most as f64));
+                out.leaf("span", &[("class", &class), ("style", &format!("width:{width}"))], "");
+            }
             out.raw("</td><td class=\"number\">");
             if runs.len() > 1 {
                 badge(out, tag);
@@ -160,7 +163,7 @@ fn table(out: &mut Markup, outcome: &Outcome, rows_max: usize) {
     let (open, folded) = shown.split_at(shown.len().min(ROWS_OPEN));
     rows(out, open, &axis);
     if !folded.is_empty() {
-        out.open("details", &[]).leaf("summary", &[], &format!("{} more", count(folded.len(), "decision")));
+        out.open("details", &[]).leaf("summary", &[], &count(folded.len(), "more decision"));
         rows(out, folded, &axis);
         out.close("details");
     }

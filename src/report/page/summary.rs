@@ -3,7 +3,7 @@
 use super::{Run, badge, policy_name, section, tagged};
 use crate::report::{
     figures::{Figures, Jobs},
-    names::{self, Better, SECTIONS},
+    names::{self, Better, SECTIONS, Section},
     svg::Markup,
     words::{NONE, Unit, count, grouped, printable},
 };
@@ -157,36 +157,50 @@ fn others(jobs: Jobs) -> String {
     }
 }
 
-/// Every figure of every run; of several the best is marked.
+/// Every figure of every run; of several the best is marked. One run's stand in columns, a table for each subject.
 pub fn all_figures(out: &mut Markup, runs: &[Run<'_>]) {
-    section(out, "figures", "All figures", if runs.len() > 1 { "The best of each row is bold." } else { "" });
-    out.raw("<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"All figures\">");
-    out.open("table", &[("class", &"figures")]).raw("<thead><tr><th scope=\"col\">Figure</th>");
-    for (tag, run) in tagged(runs) {
-        out.open("th", &[("scope", &"col"), ("class", &"number")]);
-        if runs.len() > 1 {
+    let is_single = runs.len() == 1;
+    section(out, "figures", "All figures", if is_single { "" } else { "The best of each row is bold." });
+    if is_single {
+        out.raw("<div class=\"columns\">");
+        for section in SECTIONS {
+            out.open("table", &[("class", &"figures")]).raw("<thead><tr>");
+            out.leaf("th", &[("scope", &"col")], section.title);
+            out.raw("<th scope=\"col\"><span class=\"hidden\">Value</span></th></tr></thead><tbody>");
+            rows(out, runs, section);
+            out.raw("</tbody></table>");
+        }
+    } else {
+        out.raw("<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"All figures\">");
+        out.open("table", &[("class", &"figures")]).raw("<thead><tr><th scope=\"col\">Figure</th>");
+        for (tag, run) in tagged(runs) {
+            out.open("th", &[("scope", &"col"), ("class", &"number")]);
             badge(out, tag);
-            out.text(" ");
+            out.text(" ").text(&run.policy()).close("th");
         }
-        out.text(&run.policy()).close("th");
-    }
-    out.raw("</tr></thead>");
-    for section in SECTIONS {
-        out.raw("<tbody><tr class=\"group\">");
-        out.leaf("th", &[("colspan", &(runs.len() + 1)), ("scope", &"rowgroup")], section.title).raw("</tr>");
-        for named in section.figures {
-            out.raw("<tr>").leaf("th", &[("scope", &"row"), ("title", &named.name)], named.label);
-            let best = best(runs, named);
-            for run in runs {
-                let is_best = best.is_some() && (named.value)(run.figures) == best;
-                let class = if is_best { "number best" } else { "number" };
-                out.leaf("td", &[("class", &class)], &named.show(run.figures));
-            }
-            out.raw("</tr>");
+        out.raw("</tr></thead>");
+        for section in SECTIONS {
+            out.raw("<tbody><tr class=\"group\">");
+            out.leaf("th", &[("colspan", &(runs.len() + 1)), ("scope", &"rowgroup")], section.title).raw("</tr>");
+            rows(out, runs, section);
+            out.raw("</tbody>");
         }
-        out.raw("</tbody>");
+        out.raw("</table>");
     }
-    out.raw("</table></div></section>\n");
+    out.raw("</div></section>\n");
+}
+
+fn rows(out: &mut Markup, runs: &[Run<'_>], section: &Section) {
+    for named in section.figures {
+        out.raw("<tr>").leaf("th", &[("scope", &"row"), ("title", &named.name)], named.label);
+        let best = best(runs, named);
+        for run in runs {
+            let is_best = best.is_some() && (named.value)(run.figures) == best;
+            let class = if is_best { "number best" } else { "number" };
+            out.leaf("td", &[("class", &class)], &named.show(run.figures));
+        }
+        out.raw("</tr>");
+    }
 }
 
 /// The best value where the runs differ.
