@@ -1,7 +1,7 @@
 //! Demand and capacity over time: what runs and what waits before what is paid for, the policy's bounds, and below the
 //! decisions, where they were taken.
 
-use super::{Run, Tag, legend, policy_name, section, tagged};
+use super::{Run, legend, policy_name, section, tagged};
 use crate::{
     model::Resources,
     report::{
@@ -118,14 +118,14 @@ pub fn charts(out: &mut Markup, runs: &[Run<'_>]) {
     entries.push(("bound", "minimum and maximum"));
     legend(out, &entries);
     let frame = Frame::of(runs);
-    for (tag, run) in tagged(runs) {
+    for (index, (tag, run)) in tagged(runs).enumerate() {
         out.open("figure", &[("class", &"cluster")]);
         if runs.len() > 1 {
             out.open("figcaption", &[]);
             policy_name(out, tag, run);
             out.close("figcaption");
         }
-        chart(out, &frame, run, tag);
+        chart(out, &frame, run, index);
         out.close("figure");
     }
     legend(
@@ -151,11 +151,11 @@ pub fn charts(out: &mut Markup, runs: &[Run<'_>]) {
     out.close("section").raw("\n");
 }
 
-fn chart(out: &mut Markup, frame: &Frame, run: &Run<'_>, tag: Tag) {
+fn chart(out: &mut Markup, frame: &Frame, run: &Run<'_>, index: usize) {
     let axis = TimeAxis { start: run.outcome.start, end_ms: frame.end_ms };
     let label = format!("Demand and capacity under {}", run.policy());
     let total = frame.height + decisions::LANES_HEIGHT + 22.0;
-    let id = format!("desc-{}", tag.class);
+    let id = format!("cluster-{index}");
     out.open(
         "svg",
         &[

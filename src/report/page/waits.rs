@@ -157,7 +157,7 @@ pub fn scatter(out: &mut Markup, runs: &[Run<'_>]) {
     let low = if by_bound { values().fold(1.0, f64::min) } else { values().fold(f64::INFINITY, f64::min) };
     let high = values().fold(low, f64::max);
     let spread = (high - low).max(low.abs() * 0.05).max(1e-9);
-    let (from, to) = (low - spread * 0.2, high + spread * 0.14);
+    let (from, to) = (low - spread * 0.28, high + spread * 0.14);
     let place = |value: f64| (value - from) / (to - from);
     let longest = runs.iter().filter_map(|run| run.figures.waiting.p95_s).fold(60.0, f64::max);
     let shortest = runs.iter().filter_map(|run| run.figures.waiting.mean_s).fold(longest, f64::min);
