@@ -112,6 +112,8 @@ mod yarn_wire;
 // -- Report
 // Figures against values worked out by hand, the table, CSV and JSON, expectations.
 mod report;
+// The page in a real browser: nothing missing, nothing beyond the edge, no script error, readable in light and dark.
+mod report_page;
 // What holds for every run: the bounds against every plan, distributions.
 mod report_props;
 
