@@ -38,6 +38,9 @@ pub(super) struct Stage<'a> {
     skips: bool,
     /// Whether the last look said that later ones decide the same, and over which time samples must be alike for that.
     settled: Option<Ms>,
+    /// After a stretch that was skipped: until then looks fill the window again, and would have said the same as the last
+    /// one before it.
+    refills_until: Ms,
     /// The run ends here; `None`: not known before the last job has ended.
     pub(super) ends_at: Option<Ms>,
     cut_off_at: Ms,
@@ -65,6 +68,7 @@ impl<'a> Stage<'a> {
             watch,
             skips,
             settled: None,
+            refills_until: 0,
             ends_at: scenario.duration.map(ms),
             cut_off_at,
             dying: None,
@@ -129,6 +133,7 @@ impl<'a> Stage<'a> {
         let until = until + looks * pace;
         if looks > 0 {
             self.decisions.repeat(looks, until - pace);
+            self.refills_until = happens.min(ends);
         }
         until
     }
@@ -333,8 +338,11 @@ impl Journal for Port<'_, '_> {
     fn tick(&mut self, tick: &Tick<'_>) {
         let mut stage = self.stage.borrow_mut();
         let now = stage.world.now();
-        stage.decisions.add(now, tick);
         stage.settled = tick.settled.then(|| ms(decide::keep_samples(tick.policy, tick.situation.poll_interval)));
+        if now < stage.refills_until {
+            return stage.decisions.repeat(1, now);
+        }
+        stage.decisions.add(now, tick);
         stage.watch.tick(now, tick);
     }
 }
