@@ -144,6 +144,8 @@ mod real_plan;
 mod sim_build;
 // The conference scene.
 mod sim_scene;
+// Queueing theory, a reference, bounds, seeds, skipping: why the figures may be believed.
+mod sim_trust;
 // Random clusters, jobs, faults and orders: the books are right after every event.
 mod sim_world_props;
 

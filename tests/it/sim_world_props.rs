@@ -106,6 +106,13 @@ fn any_fault(dice: &mut Dice) -> FaultEvent {
         Fault::MachinesDie(many),
         Fault::NodesUnhealthy(many),
         Fault::NodesUnhealthy(many),
+        Fault::Throttled(None),
+        Fault::CloudErrors,
+        Fault::LostAcknowledgements,
+        Fault::ClockStep(90_000),
+        Fault::ClockStep(-90_000),
+        Fault::ControllerCrash(many),
+        Fault::ControllerCrash(many),
     ];
     FaultEvent { at: dice.secs(0, 3000), lasts: dice.secs(0, 900), fault: dice.pick(&faults) }
 }
@@ -187,7 +194,7 @@ fn audit(world: &World, seed: u64) {
 /// Events one by one, each looked at, with orders now and then.
 fn play(world: &mut World, dice: &mut Dice, until: Ms, seed: u64) {
     for number in 0.. {
-        let pause = dice.between(1, 600) * SECOND;
+        let pause = dice.between(1, 200) * SECOND;
         let to = (world.now() + pause).min(until);
         while world.step(to) {
             audit(world, seed);
