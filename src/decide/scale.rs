@@ -234,6 +234,8 @@ fn deletion_goes_first(view: &View<'_>) -> bool {
 /// boots nothing, and can be undone. Returns how many.
 fn take_back(view: &View<'_>, draft: &mut Draft, wanted: u32, of: impl Fn(&Drain) -> bool) -> u32 {
     let mut sizes = view.survey.sizes();
+    // Machines that are ordered and that the provider's list does not show yet count: with them the group may be full.
+    GroupName::ALL.into_iter().for_each(|group| sizes.add(group, view.ordered_and_not_seen(group)));
     let mut able: Vec<_> =
         view.situation.state.drains.iter().filter(|(host, drain)| of(drain) && can_serve(view, host, drain)).collect();
     able.sort_by_cached_key(|(host, _)| view.observation.node(host).map(|node| node.used.memory_mb));

@@ -222,7 +222,11 @@ impl<'a> Stage<'a> {
         (request_id, intent): (&str, Intent),
         order: impl FnOnce(&mut World) -> Result<usize, Refusal>,
     ) -> Result<String, PortError> {
-        let made_before = self.world.counts().ordered;
+        let (clock, made_before) = (self.clock(), self.world.counts().ordered);
+        let lies = |fault: &Fault| matches!(fault, Fault::ResourceManagerStale | Fault::ResourceManagerPartial);
+        if let Some(checker) = self.checker.as_mut().filter(|_| self.world.faults().any(lies)) {
+            checker.misled(&intent, &self.stored, clock);
+        }
         let answer = self.order_unseen(order);
         let machines = self.world.counts().ordered - made_before;
         let (at_ms, operation) = (self.world.now(), answer.as_ref().ok().copied());
@@ -410,11 +414,8 @@ impl Journal for Port<'_, '_> {
         stage.decisions.add(now, tick);
         stage.settled = tick.settled;
         stage.watch.tick(now, tick);
-        let stage = &mut *stage;
         if let Some(checker) = &mut stage.checker {
-            let lies = |fault: &Fault| matches!(fault, Fault::ResourceManagerStale | Fault::ResourceManagerPartial);
-            let lies = stage.world.faults().any(lies);
-            checker.tick(now, tick, lies);
+            checker.tick(now, tick);
         }
         stage.count_sizes();
     }

@@ -15,7 +15,10 @@
 pub mod orders;
 pub mod rest;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use chrono::{DateTime, Utc};
 
@@ -28,7 +31,7 @@ use super::{
 };
 use crate::{
     decide,
-    model::{Action, Drain, DrainPhase, GroupName, NodeState, Situation, State},
+    model::{Action, Drain, DrainPhase, GroupName, Intent, NodeState, Situation, State},
     policy::Policy,
     ports::Tick,
 };
@@ -75,8 +78,9 @@ pub struct Checker {
     orders: Orders,
     rest: rest::Rest,
     looks: u64,
-    /// Hosts of workers that were given up by false answers.
+    /// Hosts (and machines: in the simulator both have one name) that were given up by false answers.
     misled: BTreeSet<String>,
+    ready_deadline: Duration,
 }
 
 impl Checker {
@@ -90,6 +94,7 @@ impl Checker {
             rest: rest::Rest::new(scenario, policy),
             looks: 0,
             misled: BTreeSet::new(),
+            ready_deadline: scenario.settings.ready_deadline,
         }
     }
 
@@ -104,13 +109,10 @@ impl Checker {
         }
     }
 
-    /// The controller has looked and decided. `lies`: what YARN answered was not the truth.
-    pub fn tick(&mut self, now: Ms, tick: &Tick<'_>, lies: bool) {
+    /// The controller has looked and decided.
+    pub fn tick(&mut self, now: Ms, tick: &Tick<'_>) {
         self.looks += 1;
         let mut found = Vec::new();
-        if lies {
-            self.misled.extend(given_up(tick));
-        }
         self.orders.tick(&tick.decision.actions, &mut found);
         found.extend(overtaken(tick).map(|text| (TAKE_BACK, text)));
         found.extend(churned(&tick.decision.actions).map(|text| (NO_CHURN, text)));
@@ -151,6 +153,16 @@ impl Checker {
         for (group, size, max) in self.orders.outgrown(staying, &self.policy) {
             self.broken(now, BOUNDS, format!("the {group} group has grown to {size} workers, maxInstances allows {max}"));
         }
+    }
+
+    /// An order is given to the cloud, while YARN's answers are not the truth.
+    pub fn misled(&mut self, intent: &Intent, saved: &State, clock: DateTime<Utc>) {
+        let Intent::Delete { instances, .. } = intent else { return };
+        let is_late = |host: &&String| {
+            let record = saved.workers.get(*host).and_then(|record| record.not_ready_since);
+            record.is_some_and(|since| since + self.ready_deadline <= clock)
+        };
+        self.misled.extend(instances.iter().filter(is_late).cloned());
     }
 
     /// An order was given to the cloud; `saved` is the state that the store holds.
@@ -239,22 +251,6 @@ fn could_serve(situation: &Situation, host: &str, drain: &Drain) -> bool {
         DrainPhase::Decommissioned { .. } => false,
     };
     was_ready && is_there
-}
-
-/// Hosts of machines that are deleted since they have not been ready for the whole time that they may.
-fn given_up(tick: &Tick<'_>) -> Vec<String> {
-    let deleted = tick.decision.actions.iter().filter_map(|action| match action {
-        Action::Delete { instances, .. } => Some(instances),
-        _ => None,
-    });
-    let Ok(capacity) = &tick.situation.capacity else { return Vec::new() };
-    let deleted: BTreeSet<_> = deleted.flatten().collect();
-    let hosts = capacity.instances().filter(|(_, instance)| deleted.contains(&instance.name));
-    let is_late = |host: &String| {
-        let record = tick.situation.state.workers.get(host).and_then(|record| record.not_ready_since);
-        record.is_some_and(|since| since + tick.situation.ready_deadline <= tick.situation.now)
-    };
-    hosts.map(|(_, instance)| instance.host.clone()).filter(is_late).collect()
 }
 
 fn churned(actions: &[Action]) -> Option<String> {
