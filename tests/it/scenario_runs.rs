@@ -38,7 +38,9 @@ fn every_scenario_does_what_it_expects_and_is_told_of() {
         assert!(readme.contains(&format!("[{name}]({name})")), "examples/scenarios/README.md says nothing of {name}");
         let output = simulate(&[file.to_str().unwrap()]);
         assert_eq!(output.status.code(), Some(0), "{name}: {}{}", text(&output.stdout), text(&output.stderr));
-        assert!(!yarn_autoscaler::sim::scenario::load(&fs::read_to_string(&file).unwrap()).unwrap().0.expect.is_empty());
+        assert!(
+            !yarn_autoscaler::sim::scenario::load(&fs::read_to_string(&file).unwrap()).unwrap().0.expect.is_empty()
+        );
     }
 }
 
@@ -65,8 +67,7 @@ fn the_same_run_gives_the_same_bytes_on_one_thread_and_on_many() {
 
 #[test]
 fn several_policies_stand_side_by_side_as_table_csv_and_json() {
-    let policies =
-        ["--policy", "policies/autoscale_tony.yaml", "--policy", "examples/scenarios/policies/patient.yaml"];
+    let policies = ["--policy", "policies/autoscale_tony.yaml", "--policy", "examples/scenarios/policies/patient.yaml"];
     let scene = ["examples/scenarios/conference.yaml"];
     let table = text(&simulate(&[&scene[..], &policies[..]].concat()).stdout);
     assert!(table.contains("autoscale-tony") && table.contains("patient"), "{table}");
