@@ -123,6 +123,7 @@ fn close(run: &Run, stage: Stage<'_>, mut violations: Vec<Violation>) -> Outcome
     let end_ms = stage.world.now();
     let left = stage.left();
     let mut remarks = Vec::new();
+    let mut remarks: Vec<_> = stage.cut_short().map(str::to_owned).into_iter().collect();
     if let Some((found, is_judged)) = stage.checker.map(|checker| checker.close(end_ms, &left)) {
         violations.extend(found);
         if !is_judged {
