@@ -146,6 +146,8 @@ mod sim_build;
 mod sim_scene;
 // Queueing theory, a reference, bounds, seeds, skipping: why the figures may be believed.
 mod sim_trust;
+// Drains, cordons, restarts, losses, refusals, as they were measured on a real YARN.
+mod sim_world_nodes;
 // Random clusters, jobs, faults and orders: the books are right after every event.
 mod sim_world_props;
 
