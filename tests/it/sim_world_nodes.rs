@@ -1,6 +1,6 @@
 //! Nodes in the simulated world, as they were measured on a real YARN: drains, cordons, restarts, losses, refusals.
 
-use std::{sync::Arc, time::Duration};
+use std::{slice::from_ref, sync::Arc, time::Duration};
 
 use yarn_autoscaler::{
     model::{GroupName, Node, NodeState, Resources},
@@ -167,13 +167,13 @@ fn sim_a_new_resource_manager_turns_away_what_drains_and_what_is_cut_too_small()
     let idle = (0..5).map(|n| format!("w-{n}")).find(|host| seen(&mut world, host).unwrap().containers == 0).unwrap();
     let busy: Vec<_> = (0..5).map(|n| format!("w-{n}")).filter(|host| *host != idle).collect();
     let before = world.observation().started_on_ms;
-    world.exclude(&[idle.clone()], secs(300));
+    world.exclude(from_ref(&idle), secs(300));
     world.exclude(&busy[..1], secs(300));
     world.set_total(&busy[1], Resources::default()).unwrap();
     world.set_total(&busy[2], Resources::new(1024, 1, 0)).unwrap();
     pass(&mut world, 119 * SECOND);
     assert_eq!(state(&mut world, &idle), NodeState::Decommissioned);
-    world.include(&[idle.clone()]);
+    world.include(from_ref(&idle));
     pass(&mut world, 149 * SECOND);
     assert!(world.yarn_is_silent());
     pass(&mut world, 151 * SECOND);
@@ -235,7 +235,7 @@ fn sim_a_dead_machine_that_is_deleted_stays_on_yarns_list_until_the_expiry() {
     let mut world = world(scenario, hour());
     pass(&mut world, 2 * MINUTE);
     let dead = world.observation().nodes.iter().find(|node| node.containers == 1).unwrap().id.host.clone();
-    world.delete("gone", &[dead.clone()]).unwrap();
+    world.delete("gone", from_ref(&dead)).unwrap();
     pass(&mut world, 3 * MINUTE);
     assert_eq!(world.machines_of(None), 1);
     assert_eq!((state(&mut world, &dead), world.counts().killed_by_drain), (NodeState::Running, 0));
