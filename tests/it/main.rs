@@ -146,6 +146,12 @@ mod sim_build;
 mod sim_scene;
 // Queueing theory, a reference, bounds, seeds, skipping: why the figures may be believed.
 mod sim_trust;
+// Orders and operations, quotas, stock-outs, bills, and a list that lags behind.
+mod sim_world_cloud;
+// Who is served when and where; how TonY, Spark and MapReduce ask, work and end.
+mod sim_world_jobs;
+// Drains, cordons, restarts, losses, refusals, as they were measured on a real YARN.
+mod sim_world_nodes;
 // Random clusters, jobs, faults and orders: the books are right after every event.
 mod sim_world_props;
 

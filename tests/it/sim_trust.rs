@@ -9,7 +9,7 @@ use yarn_autoscaler::{
     sim::{
         Ms, Unwatched, Watch,
         outcome::Outcome,
-        random::Rng,
+        random::{Rng, to_ms},
         run::{Run, run, run_every_look},
         scenario::Scenario,
         workload::Job,
@@ -42,7 +42,7 @@ fn poisson(seed: u64, count: usize, mean_between: f64, mean_duration: f64) -> Ve
     let mut at = 0.0;
     let job = |number| {
         at += arrivals.exponential(mean_between);
-        bare(&format!("job-{number}"), at as Ms, 1, GPU, durations.exponential(mean_duration) as Ms)
+        bare(&format!("job-{number}"), to_ms(at), 1, GPU, to_ms(durations.exponential(mean_duration)))
     };
     (0..count).map(job).collect()
 }

@@ -110,7 +110,9 @@ impl World {
         let drains = |node: &&RmNode| node.generation == generation && node.state == NodeState::Decommissioning;
         let Some(node) = entry.own_node().filter(drains).filter(|_| entry.is_alive() && self.rm.is_up) else { return };
         let overdue = node.deadline.is_some_and(|deadline| deadline <= now);
-        let known = node.apps.iter().any(|(_, since)| since + heartbeat <= now);
+        // A container is told of by the heartbeat after the one that brought it, at the earliest: its master has to
+        // fetch and launch it in between.
+        let known = node.apps.iter().any(|(_, since)| since + heartbeat < now);
         if !known || overdue {
             self.leaves(slot, NodeState::Decommissioned, Cause::Drain);
         }
