@@ -11,6 +11,7 @@
 //! | 3 controller | [`controller`] | the loop: look, reconcile, decide, act |
 //! | 4 adapters | [`yarn`], [`cloud`], [`store`] | the ports over real things (`process_group` is shared by those that run commands) |
 //! | 5 simulator | [`sim`] | the ports over a simulated cluster, cloud and clock; workloads and scenarios |
+//! | 6 report | [`report`] | what a simulated run comes to: figures, bounds, tables, one page; text comes out, no file is written |
 //! | 6 shell | [`cli`] | commands; the only place where adapters meet |
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
@@ -23,6 +24,7 @@ pub mod model;
 pub mod policy;
 pub mod ports;
 mod process_group;
+pub mod report;
 pub mod sim;
 pub mod store;
 pub mod yarn;

@@ -204,7 +204,7 @@ impl Args {
 }
 
 /// A pending figure is confirmed by a second look at least 2 s after the first, within one interval.
-fn poll_interval(text: &str) -> Result<Duration, String> {
+pub(super) fn poll_interval(text: &str) -> Result<Duration, String> {
     let interval = duration::parse(text)?;
     let allowed = Duration::from_secs(4)..=Duration::from_secs(60);
     if allowed.contains(&interval) { Ok(interval) } else { Err("must be between 4s and 60s".into()) }

@@ -13,7 +13,7 @@ pub const BUG: u8 = 1;
 /// The command line, or a file that it names, cannot be used: a wrong flag, a file that cannot be read.
 pub const USAGE: u8 = 2;
 
-/// A policy is invalid (or, with `--deny-warnings`, has warnings).
+/// A policy or a scenario is invalid (or, with `--deny-warnings`, has warnings).
 pub const INVALID_POLICY: u8 = 3;
 
 /// What a scenario or a comparison expects did not come true.

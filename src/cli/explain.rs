@@ -2,7 +2,7 @@
 //! asks no cluster and no clock.
 
 use std::{
-    io::{self, IsTerminal, Write},
+    io::{self, Write},
     path::PathBuf,
     process::ExitCode,
 };
@@ -12,7 +12,7 @@ use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, Utc};
 use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
 
-use super::{connect::Failure, exit, live_view::printable};
+use super::{connect::Failure, exit, live_view::printable, terminal};
 use crate::{
     model::{Action, Workers},
     store::decision_log::{BadLine, Log, Record},
@@ -54,7 +54,7 @@ fn explain(args: &Args) -> Result<(), Failure> {
         })?;
         log.records.retain(|record| record.at >= since);
     }
-    let text = if args.json { json(&log)? } else { people(&log, args.all, terminal_width()) };
+    let text = if args.json { json(&log)? } else { people(&log, args.all, terminal::columns()) };
     if !args.json {
         let named: String = log.bad_lines.iter().map(|bad| format!("{}\n", bad_line(bad))).collect();
         let _ = io::stderr().write_all(named.as_bytes());
@@ -62,12 +62,6 @@ fn explain(args: &Args) -> Result<(), Failure> {
     // Whoever reads may have seen enough: a closed pipe is no error.
     let _ = io::stdout().write_all(text.as_bytes());
     Ok(())
-}
-
-fn terminal_width() -> Option<u16> {
-    let stdout = io::stdout();
-    let columns = || rustix::termios::tcgetwinsize(&stdout).ok().map(|size| size.ws_col).filter(|columns| *columns > 0);
-    if stdout.is_terminal() { columns().or(Some(80)) } else { None }
 }
 
 /// An instant as people write it; a time of day is one of `last_day`.

@@ -1,6 +1,7 @@
 //! The command line: one file a command; `connect` and `journals` put the adapters together.
 
 pub mod connect;
+pub mod demo;
 pub mod exit;
 pub mod explain;
 mod journals;
@@ -11,6 +12,10 @@ pub mod plan_view;
 pub mod policy_file;
 pub mod run;
 pub mod schema;
+mod sim_input;
+mod sim_report;
+mod sim_runs;
+pub mod simulate;
 mod terminal;
 pub mod validate;
 pub mod wall_clock;
@@ -49,9 +54,13 @@ pub enum Command {
     Plan(Box<plan::Args>),
     /// Explain decisions from the decision log: time, pending, workers, decision, reason
     Explain(explain::Args),
-    /// Check policy files: every error with line, column and a caret, and warnings about what will hurt
+    /// The conference scene on an embedded cluster, live and sped up; ends with a report
+    Demo(demo::Args),
+    /// Try policies on a scenario or a trace: the daemon's own loop over a simulated cluster
+    Simulate(Box<simulate::Args>),
+    /// Check policy and scenario files: every error with line, column and a caret, and warnings about what will hurt
     Validate(validate::Args),
-    /// Print the JSON Schema of policy files, for editors
+    /// Print the JSON Schema of policy files, or of scenario files, for editors
     Schema(schema::Args),
 }
 
@@ -59,7 +68,12 @@ pub enum Command {
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
     // The live display redraws the terminal; a log in between would tear it. The display tells the same.
-    let is_torn = matches!(&cli.command, Command::Run(args) if args.live) && terminal::shares_a_screen();
+    let is_live = match &cli.command {
+        Command::Run(args) => args.live,
+        Command::Demo(_) => true,
+        _ => false,
+    };
+    let is_torn = is_live && terminal::shares_a_screen();
     run::start_log(cli.log_format == LogFormat::Json, is_torn);
     // The panic's own words are on stderr already.
     std::panic::catch_unwind(AssertUnwindSafe(|| execute(cli.command))).unwrap_or_else(|_| exit::code(exit::BUG))
@@ -70,6 +84,8 @@ fn execute(command: Command) -> ExitCode {
         Command::Run(args) => run::run(&args),
         Command::Plan(args) => plan::run(&args),
         Command::Explain(args) => explain::run(&args),
+        Command::Demo(args) => demo::run(&args),
+        Command::Simulate(args) => simulate::run(&args),
         Command::Validate(args) => validate::run(&args),
         Command::Schema(args) => schema::run(&args),
     }

@@ -20,6 +20,13 @@ pub fn shares_a_screen() -> bool {
     std::io::stdout().is_terminal() && std::io::stderr().is_terminal()
 }
 
+/// How wide stdout is, in columns, where it is a terminal.
+pub fn columns() -> Option<u16> {
+    let stdout = std::io::stdout();
+    let columns = rustix::termios::tcgetwinsize(&stdout).ok().map(|size| size.ws_col).filter(|columns| *columns > 0);
+    if stdout.is_terminal() { columns.or(Some(80)) } else { None }
+}
+
 fn is_unset(variable: &str) -> bool {
     #[expect(clippy::disallowed_methods, reason = "NO_COLOR is everybody's, not a setting of ours")]
     let value = env::var_os(variable);

@@ -1,4 +1,4 @@
-//! `validate`: checks policy files and says everything that is wrong with them.
+//! `validate`: checks policy and scenario files and says everything that is wrong with them.
 //!
 //! Diagnostics go to standard error, one verdict a file to standard output; with `--json`, one document to standard
 //! output and nothing else.
@@ -14,12 +14,15 @@ use clap::ValueEnum;
 use serde::Serialize;
 
 use super::{exit, terminal};
-use crate::policy::{Diagnostic, DiagnosticJson, LoadOptions, Severity, diagnostic, load, load::MAX_BYTES};
+use crate::{
+    policy::{Diagnostic, DiagnosticJson, LoadOptions, Severity, diagnostic, document::MAX_BYTES, load},
+    sim::scenario,
+};
 
 /// Arguments of `validate`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Policy files; `-` is standard input
+    /// Policy or scenario files; `-` is standard input
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// Print one JSON document to standard output instead of text
@@ -28,6 +31,9 @@ pub struct Args {
     /// Treat warnings as errors: end with code 3
     #[arg(long)]
     pub deny_warnings: bool,
+    /// All files are scenarios; without it, those that have `workload` at their top level are
+    #[arg(long)]
+    pub scenario: bool,
     /// Where the cluster keeps Spark's shuffle data, as in `dataproc:efm.spark.shuffle`; with primary-worker, only a
     /// graceful decommission time-out of 0s is allowed
     #[arg(long, value_name = "WHERE")]
@@ -66,8 +72,7 @@ struct FileJson {
 
 /// Checks every file. Ends with 0 if all are valid, 3 if one is not, 2 if one cannot be read.
 pub fn run(args: &Args) -> ExitCode {
-    let options = LoadOptions { primary_worker_shuffle: args.spark_shuffle == Some(SparkShuffle::PrimaryWorker) };
-    let outcomes: Vec<_> = args.files.iter().map(|file| check(file, &options)).collect();
+    let outcomes: Vec<_> = args.files.iter().map(|file| check(file, args)).collect();
     // A reader that went away (`| head`) changes no verdict.
     let _ = if args.json { print_json(&outcomes, args) } else { print_text(&outcomes, args) };
     exit::code(if outcomes.iter().any(Result::is_err) {
@@ -82,7 +87,7 @@ pub fn run(args: &Args) -> ExitCode {
 /// The name and the reason of a file that cannot be read.
 type Unreadable = (String, io::Error);
 
-fn check(file: &Path, options: &LoadOptions) -> Result<Report, Unreadable> {
+fn check(file: &Path, args: &Args) -> Result<Report, Unreadable> {
     let stdin = file == Path::new("-");
     let name = if stdin { "<stdin>".into() } else { file.display().to_string() };
     let bytes = if stdin { read(io::stdin()) } else { File::open(file).and_then(read) };
@@ -93,10 +98,19 @@ fn check(file: &Path, options: &LoadOptions) -> Result<Report, Unreadable> {
             Report { file: name, text, diagnostics: vec![diagnostic] }
         }
         Ok(text) => {
-            let diagnostics = load(text, options).map_or_else(|errors| errors, |loaded| loaded.warnings);
+            let diagnostics = diagnostics(text, args);
             Report { file: name, text: text.into(), diagnostics }
         }
     })
+}
+
+/// Everything that is to be said of a policy or a scenario.
+fn diagnostics(text: &str, args: &Args) -> Vec<Diagnostic> {
+    if args.scenario || scenario::looks_like_one(text) {
+        return scenario::load(text).map_or_else(|errors| errors, |(_, warnings)| warnings);
+    }
+    let options = LoadOptions { primary_worker_shuffle: args.spark_shuffle == Some(SparkShuffle::PrimaryWorker) };
+    load(text, &options).map_or_else(|errors| errors, |loaded| loaded.warnings)
 }
 
 /// One byte more than is allowed is enough to say that there are too many.

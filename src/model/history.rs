@@ -121,6 +121,11 @@ impl History {
         }
     }
 
+    /// Whether samples that come at this pace are thinned: which of them are kept then depends on all that came before.
+    pub fn thins(keep: Duration, pace: Duration) -> bool {
+        keep * 2 / SAMPLES_MAX > pace
+    }
+
     fn append(&mut self, sample: Sample) {
         let mut entry = Entry {
             sample,

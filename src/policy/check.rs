@@ -3,15 +3,16 @@
 //! Rules and defaults are Dataproc's (`autoscaling_policies.proto`, recorded answers of the service). Dataproc leaves
 //! zeros out of what it exports, so an absent number is 0 wherever 0 is allowed, even where the proto says "required".
 
-use std::{fmt::Display, ops::RangeInclusive, time::Duration};
+use std::time::Duration;
 
 use super::{
     Algorithm, BasicAlgorithm, GroupPolicy, LoadOptions, MetricType, Policy,
+    checker::Checker,
     diagnostic::{Diagnostic, Severity},
     duration,
     field::{Field, shorten},
     spans::{Path, Spans},
-    spec::{BasicAlgorithmSpec, ClusterType, DurationSpec, GroupSpec, LabelsSpec, PolicySpec, TemplateSpec, YarnSpec},
+    spec::{BasicAlgorithmSpec, ClusterType, GroupSpec, LabelsSpec, PolicySpec, TemplateSpec, YarnSpec},
 };
 use crate::model::{Resources, WorkerTemplate};
 
@@ -21,9 +22,6 @@ pub const DEFAULT_COOLDOWN: Duration = Duration::from_secs(120);
 /// Fewest primary workers of a standard cluster, and their number where the file gives none.
 pub const PRIMARY_MINIMUM: u32 = 2;
 
-/// Largest count: the proto's `int32`, and Hadoop's too.
-const MAX_COUNT: u32 = i32::MAX as u32;
-
 /// Most labels of a policy.
 const MAX_LABELS: usize = 32;
 
@@ -32,7 +30,7 @@ const MAX_LABELS: usize = 32;
 /// # Errors
 /// Everything that does not hold, in no order.
 pub fn check(spec: &PolicySpec, spans: &Spans, options: LoadOptions) -> Result<Policy, Vec<Diagnostic>> {
-    let mut checker = Checker { spans, errors: Vec::new() };
+    let mut checker = Checker::new(spans);
     let policy = checker.policy(spec, options);
     match policy {
         Some(policy) if checker.errors.is_empty() => Ok(policy),
@@ -61,11 +59,6 @@ struct Bounds {
     max: Option<u32>,
     weight: Option<u32>,
     template: Option<WorkerTemplate>,
-}
-
-struct Checker<'a> {
-    spans: &'a Spans,
-    errors: Vec<Diagnostic>,
 }
 
 impl Checker<'_> {
@@ -273,74 +266,6 @@ impl Checker<'_> {
         }
         // Minus zero is zero, also when it is printed.
         value.abs()
-    }
-
-    fn duration(
-        &mut self,
-        path: &Path,
-        field: &Field<DurationSpec>,
-        bounds: RangeInclusive<Duration>,
-    ) -> Option<Duration> {
-        let DurationSpec(value) = self.read(path, field)?;
-        if !bounds.contains(&value) {
-            let (least, most) = (duration::format(*bounds.start()), duration::format(*bounds.end()));
-            self.out_of_range(path, &format!("between {least} and {most}"), duration::format(value));
-        }
-        Some(value)
-    }
-
-    fn count(&mut self, path: &Path, field: &Field<i64>, least: u32) -> Option<u32> {
-        let value = self.read(path, field)?;
-        let count = u32::try_from(value).ok().filter(|count| (least..=MAX_COUNT).contains(count));
-        if count.is_some() {
-            return count;
-        }
-        let most = if value > i64::from(MAX_COUNT) { format!(" and at most {MAX_COUNT}") } else { String::new() };
-        self.out_of_range(path, &format!("{least} or more{most}"), value);
-        None
-    }
-
-    fn out_of_range(&mut self, path: &Path, allowed: &str, found: impl Display) {
-        let message = format!("`{path}` must be {allowed}, found {found}");
-        self.error("out-of-range", path, message, |error| error.label(format!("must be {allowed}")));
-    }
-
-    /// The value of a field; a wrong one is reported.
-    fn read<T: Clone>(&mut self, path: &Path, field: &Field<T>) -> Option<T> {
-        if let Field::Wrong(wrong) = field {
-            let message = format!("`{path}`: {}", wrong.message);
-            let help = wrong.help.map(String::from);
-            self.error(wrong.code, path, message, |error| Diagnostic { help, ..error });
-        }
-        field.value().cloned()
-    }
-
-    /// The value of a field that must be there.
-    fn require<T: Clone>(&mut self, path: &Path, field: &Field<T>) -> Option<T> {
-        self.missing(path, field);
-        self.read(path, field)
-    }
-
-    /// Reports a field that must be there and is not, at the key of the mapping that lacks it.
-    fn missing<T>(&mut self, path: &Path, field: &Field<T>) {
-        if !matches!(field, Field::Absent) {
-            return;
-        }
-        let Some((parent, _)) = path.split_last() else { return };
-        let place = self.spans.place(&parent);
-        // At the root, the first key stands for the whole file.
-        let (span, label) = match parent.segments() {
-            [] => (self.spans.token(place.value.start), "required at the top level"),
-            _ => (place.key, "required in here"),
-        };
-        let error = Diagnostic::error("missing-field", path.clone(), span, format!("`{path}` is missing"));
-        self.errors.push(error.label(label));
-    }
-
-    /// Reports an error at a field's value.
-    fn error(&mut self, code: &'static str, path: &Path, message: String, more: impl FnOnce(Diagnostic) -> Diagnostic) {
-        let span = self.spans.place(path).value;
-        self.errors.push(more(Diagnostic::error(code, path.clone(), span, message)));
     }
 }
 

@@ -156,6 +156,17 @@ impl Shape for f64 {
     }
 }
 
+impl Shape for bool {
+    const EXPECTED: &'static str = "`true` or `false`";
+
+    fn scalar(value: Scalar<'_>) -> Result<Self, Wrong> {
+        match value {
+            Scalar::Bool(value) => Ok(value),
+            _ => Err(Wrong::found::<Self>(value)),
+        }
+    }
+}
+
 impl Shape for String {
     const EXPECTED: &'static str = "text";
 
@@ -276,3 +287,63 @@ impl<'de> Deserialize<'de> for Anything {
 impl Shape for Anything {
     const EXPECTED: &'static str = "anything";
 }
+
+/// Makes shapes of structs of fields, which derive [`Deserialize`].
+macro_rules! mapping_shapes {
+    ($($spec:ty),+ $(,)?) => {$(
+        impl $crate::policy::field::Shape for $spec {
+            const EXPECTED: &'static str = "a mapping of fields";
+
+            fn mapping<'de, A: serde::de::MapAccess<'de>>(
+                map: A,
+            ) -> Result<Result<Self, $crate::policy::field::Wrong>, A::Error> {
+                serde::Deserialize::deserialize(serde::de::value::MapAccessDeserializer::new(map)).map(Ok)
+            }
+        }
+    )+};
+}
+
+/// Makes a shape, with its schema, of a type that is written as one of some words.
+macro_rules! words {
+    ($type:ty, $first:literal => $one:expr $(, $word:literal => $value:expr)* $(,)?) => {
+        impl $crate::policy::field::Shape for $type {
+            const EXPECTED: &'static str = concat!("one of `", $first, "`" $(, ", `", $word, "`")*);
+
+            fn scalar(
+                value: $crate::policy::field::Scalar<'_>,
+            ) -> Result<Self, $crate::policy::field::Wrong> {
+                use $crate::policy::field::{Scalar, Wrong};
+                let wrong = Wrong::found::<Self>(value);
+                match value {
+                    Scalar::Text($first) => Ok($one),
+                    $(Scalar::Text($word) => Ok($value),)*
+                    Scalar::Text(text) => {
+                        let help = match $crate::policy::spelling::meant(text, &[$first $(, $word)*]) {
+                            Some($first) => Some(concat!("did you mean `", $first, "`?")),
+                            $(Some($word) => Some(concat!("did you mean `", $word, "`?")),)*
+                            _ => None,
+                        };
+                        Err(Wrong { help, ..wrong })
+                    }
+                    Scalar::Bool(_) | Scalar::Integer(_) | Scalar::Float(_) => Err(wrong),
+                }
+            }
+        }
+
+        impl schemars::JsonSchema for $type {
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($type).into()
+            }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({ "enum": [$first $(, $word)*] })
+            }
+        }
+    };
+}
+
+pub(crate) use {mapping_shapes, words};

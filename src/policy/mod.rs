@@ -8,6 +8,7 @@
 //! |---|---|
 //! | [`spans`] | where each value of a YAML text is written |
 //! | [`field`] | one field as written: absent, right, or wrong and why |
+//! | [`document`], [`checker`], [`spelling`] | what every kind of file needs: values and unknown fields, bounds, "did you mean" |
 //! | [`spec`] | the file as written; its comments are what an editor shows |
 //! | [`check`] | from the file as written to the file as meant: defaults, bounds, what hangs together |
 //! | [`lint`] | warnings: valid, but it will hurt |
@@ -16,7 +17,9 @@
 //! | [`diagnostic`] | how all this is told |
 
 pub mod check;
+pub mod checker;
 pub mod diagnostic;
+pub mod document;
 pub mod duration;
 pub mod field;
 pub mod lint;
@@ -26,6 +29,7 @@ mod policy;
 pub mod schema;
 pub mod spans;
 pub mod spec;
+pub mod spelling;
 
 pub use diagnostic::{Diagnostic, DiagnosticJson, Severity};
 pub use load::{LoadOptions, Loaded, load};

@@ -7,14 +7,11 @@
 use std::{borrow::Cow, collections::BTreeMap, time::Duration};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{
-    Deserialize,
-    de::{MapAccess, value::MapAccessDeserializer},
-};
+use serde::Deserialize;
 
 use super::{
     MetricType, duration,
-    field::{Field, Scalar, Shape, Wrong},
+    field::{Field, Scalar, Shape, Wrong, mapping_shapes},
 };
 
 /// Text of the durations' schema: what `duration::parse` takes, but for the order of units and overflow.
@@ -152,17 +149,6 @@ pub enum ClusterType {
     ZeroScale,
 }
 
-macro_rules! mapping_shapes {
-    ($($spec:ty),+) => {$(
-        impl Shape for $spec {
-            const EXPECTED: &'static str = "a mapping of fields";
-
-            fn mapping<'de, A: MapAccess<'de>>(map: A) -> Result<Result<Self, Wrong>, A::Error> {
-                Self::deserialize(MapAccessDeserializer::new(map)).map(Ok)
-            }
-        }
-    )+};
-}
 mapping_shapes!(PolicySpec, BasicAlgorithmSpec, YarnSpec, GroupSpec, TemplateSpec, LabelsSpec);
 
 impl Shape for DurationSpec {

@@ -22,7 +22,9 @@ pub struct Outcome {
     pub end_ms: Ms,
     /// What a worker of each group is, and what it costs.
     pub groups: BTreeMap<GroupName, GroupFacts>,
-    /// Most workers that the policy in force at the end allows, over all groups.
+    /// Fewest workers that the policy in force at the end asks for, over all groups.
+    pub min_workers: u32,
+    /// Most workers that it allows, over all groups.
     pub max_workers: u32,
     /// One for each job, in the order of submission.
     pub jobs: Vec<JobOutcome>,

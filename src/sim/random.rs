@@ -26,9 +26,9 @@ impl Rng {
     /// draws more or less changes no other one.
     pub fn new(seed: u64, stream: &str) -> Self {
         // FNV-1a of the name, then SplitMix64 fills the generator's 256 bits: near seeds must not give near states.
-        let name = stream.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-        });
+        let name = stream
+            .bytes()
+            .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
         let mut state = seed ^ mix(name);
         let mut bytes = [0; 32];
         for part in bytes.chunks_exact_mut(8) {

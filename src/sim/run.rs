@@ -21,7 +21,7 @@ use super::{
 use crate::{
     controller::{Controller, Halt},
     model::GroupName,
-    policy::Policy,
+    policy::{GroupPolicy, Policy},
     ports::Wake,
 };
 
@@ -49,19 +49,25 @@ pub struct Run {
 
 /// Runs to the end. The same run gives the same outcome.
 pub fn run(run: &Run, watch: &mut dyn Watch) -> Outcome {
-    play(run, None, watch)
+    run_to_end(run, true, None, watch)
+}
+
+/// The same, with every look made, even where nothing can have changed since the last one: slow, and there to show
+/// that it makes no difference.
+pub fn run_every_look(run: &Run, watch: &mut dyn Watch) -> Outcome {
+    run_to_end(run, false, None, watch)
 }
 
 /// The same, with somebody who watches over the promises ([`checker`](super::checker)) and ends the run as soon as
 /// there is nothing more to be seen. What is broken is in the outcome's violations.
 pub fn checked(run: &Run, checker: Checker, watch: &mut dyn Watch) -> Outcome {
-    play(run, Some(checker), watch)
+    run_to_end(run, true, Some(checker), watch)
 }
 
-fn play(run: &Run, checker: Option<Checker>, watch: &mut dyn Watch) -> Outcome {
+fn run_to_end(run: &Run, skips: bool, checker: Option<Checker>, watch: &mut dyn Watch) -> Outcome {
     let world = World::new(Arc::clone(&run.scenario), Arc::clone(&run.workload), run.seed);
     let last_submit = run.workload.jobs.last().map_or(0, |job| job.submit_ms);
-    let mut stage = Stage::new(world, Arc::clone(&run.scenario), last_submit, watch);
+    let mut stage = Stage::new(world, Arc::clone(&run.scenario), last_submit, skips, watch);
     if let Some(checker) = checker {
         stage.check(checker);
     }
@@ -135,8 +141,10 @@ fn close(run: &Run, stage: Stage<'_>, mut violations: Vec<Violation>) -> Outcome
     }
     violations.extend(unbalanced(end_ms, &closed.accounts));
     violations.truncate(VIOLATIONS_MAX);
-    let max = |group: GroupName| run.policy.group(group).max_instances;
-    let groups_there = closed.groups.keys().copied();
+    let bounds = |bound: fn(GroupPolicy) -> u32| {
+        closed.groups.keys().map(|group| bound(run.policy.group(*group))).fold(0, u32::saturating_add)
+    };
+    let (min_workers, max_workers) = (bounds(|group| group.min_instances), bounds(|group| group.max_instances));
     let mut counts = closed.counts;
     counts.looks = looks;
     Outcome {
@@ -145,7 +153,8 @@ fn close(run: &Run, stage: Stage<'_>, mut violations: Vec<Violation>) -> Outcome
         seed: run.seed,
         start: run.scenario.start,
         end_ms,
-        max_workers: groups_there.map(max).fold(0, u32::saturating_add),
+        min_workers,
+        max_workers,
         groups: closed.groups,
         jobs: closed.jobs,
         steps: closed.steps,

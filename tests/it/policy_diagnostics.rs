@@ -2,7 +2,7 @@
 
 use yarn_autoscaler::policy::{
     self, LoadOptions, diagnostic,
-    load::{MAX_BYTES, MAX_DIAGNOSTICS},
+    document::{MAX_BYTES, MAX_DIAGNOSTICS},
 };
 
 use crate::policy::{fixtures, stem};

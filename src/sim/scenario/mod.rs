@@ -1,8 +1,29 @@
 //! The scenario as meant: every default filled, every bound checked. Holding a [`Scenario`] means that it is valid.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | [`spec`], [`shapes`] | the file as written; its comments are what an editor shows |
+//! | [`check`], [`queue_check`], [`cloud_check`], [`event_check`] | from as written to as meant |
+//! | [`expect`] | the figures of a report, and what is expected of them |
+//! | [`load`](mod@load) | all of these in order; the JSON Schema |
+//!
+//! Jobs, generators and traces are in `workload`.
+
+pub mod check;
+pub mod cloud_check;
+pub mod event_check;
+pub mod expect;
+pub mod load;
+pub mod queue_check;
+pub mod shapes;
+pub mod spec;
 
 use std::{collections::BTreeMap, time::Duration};
 
 use chrono::{DateTime, Utc};
+
+pub use expect::{FIGURES, Unit};
+pub use load::{load, looks_like_one, schema};
 
 use super::workload::Job;
 use crate::{

@@ -1,6 +1,31 @@
 //! Jobs: what is submitted, when, and how it behaves. Says nothing of clusters.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | [`spec`] | the workload as written |
+//! | [`check`], [`generator_check`], [`draw_check`], [`trace_check`] | from as written to as meant |
+//! | [`build`](mod@build) | all parts put together, in the order of submission |
+//! | [`generate`] | jobs drawn at random |
+//! | [`table`] | rows of a trace, and what is said of bad ones |
+//! | [`philly`], [`gaia`], [`swim`], [`rows`] | a format of traces each |
+
+pub mod build;
+pub mod check;
+pub mod draw_check;
+pub mod gaia;
+pub mod generate;
+pub mod generator_check;
+pub mod philly;
+pub mod rows;
+pub mod spec;
+pub mod swim;
+pub mod table;
+pub mod trace_check;
 
 use std::sync::Arc;
+
+pub use build::build;
+pub use table::{TraceError, TraceNote};
 
 use super::Ms;
 use crate::model::Resources;
@@ -194,6 +219,15 @@ pub struct TraceSource {
     pub file: String,
     /// The virtual cluster, where the trace has several.
     pub cluster: Option<String>,
+    /// What comes before this time of the trace is left out, and time begins there.
+    pub skip_ms: Ms,
+    /// The leaf queue of its jobs, without `root.`; of no meaning where rows name queues themselves.
+    pub queue: Arc<str>,
+    /// What a container asks for: of one GPU, of one core, of one map or reduce; of no meaning where rows say it
+    /// themselves.
+    pub container: Resources,
+    /// What the loss of a container means to its jobs.
+    pub on_loss: OnLoss,
 }
 
 /// How a trace is written.

@@ -1,0 +1,315 @@
+//! `simulate`: a scenario or a trace through the daemon's own loop, under one policy or several; what came of it as a
+//! table, as data, as a page.
+
+use std::{
+    io::{self, Write},
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::Arc,
+    time::Duration,
+};
+
+use anyhow::{Context, anyhow};
+
+use super::{
+    connect::Failure,
+    exit,
+    sim_input::{self, NamedPolicy, TraceKind},
+    sim_report::{self, Drawn, Origin},
+    sim_runs::{self, Ran},
+    terminal,
+};
+use crate::{
+    policy::duration,
+    report::{self, Figures},
+    sim::{
+        run::Run,
+        scenario::{Delay, Expectation, Scenario},
+        workload::Workload,
+    },
+};
+
+/// A scenario or a trace through the daemon's own loop.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The scenario file
+    #[arg(value_name = "SCENARIO", required_unless_present_any = ["trace", "faults"], conflicts_with = "trace")]
+    pub scenario: Option<PathBuf>,
+    /// A policy to try; several are held side by side [default: the one that the scenario names]
+    #[arg(long, value_name = "FILE", conflicts_with = "faults")]
+    pub policy: Vec<PathBuf>,
+    /// A trace instead of a scenario: Philly or GAIA CSV, SWIM TSV, or what `record` wrote
+    #[arg(long, value_name = "FILE", requires = "policy", help_heading = "Trace")]
+    pub trace: Option<PathBuf>,
+    /// How the trace is written [default: known by its first line]
+    #[arg(long, value_enum, help_heading = "Trace")]
+    pub trace_format: Option<TraceKind>,
+    /// The virtual cluster of a Philly trace, or `each` for one after the other
+    #[arg(long, value_name = "NAME", help_heading = "Trace")]
+    pub trace_cluster: Option<String>,
+    /// The cluster, instead of what the scenario says.
+    #[command(flatten)]
+    pub shape: Shape,
+    /// Where all chance begins [default: the scenario's, or 1]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Run so many times, with as many seeds from the first one on, on all cores; figures are means
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    pub seeds: u64,
+    /// Random clusters, loads and faults instead of a scenario, watched for broken promises; a seed that breaks one is
+    /// shown with the command that replays it
+    #[arg(long, conflicts_with_all = ["scenario", "trace"], help_heading = "Faults")]
+    pub faults: bool,
+    /// Threads [default: one a core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub threads: Option<u16>,
+    /// Write one self-contained HTML page
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub report: Option<PathBuf>,
+    /// Print all figures with all their digits as one JSON document
+    #[arg(long, conflicts_with = "csv", help_heading = "Output")]
+    pub json: bool,
+    /// Print all figures as CSV, a row for each run
+    #[arg(long, help_heading = "Output")]
+    pub csv: bool,
+    /// Print all figures in the table, not the main ones alone
+    #[arg(long, help_heading = "Output")]
+    pub all: bool,
+    /// Tell on stderr how long each run took, and what it did in that time
+    #[arg(long, help_heading = "Output")]
+    pub timings: bool,
+}
+
+/// Overrides of the cluster's shape.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Cluster")]
+pub struct Shape {
+    /// Memory of a worker for containers, in MB [trace: 65536]
+    #[arg(long, value_name = "MB", value_parser = clap::value_parser!(u32).range(1..))]
+    pub worker_memory_mb: Option<u32>,
+    /// Cores of a worker [trace: 32]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub worker_vcores: Option<u32>,
+    /// GPUs of a worker [trace: 4]
+    #[arg(long, value_name = "N")]
+    pub worker_gpus: Option<u32>,
+    /// From the order of a worker to its registration with YARN [trace: 5m]
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    pub boot_time: Option<Duration>,
+    /// Workers at the start [default: the policy's minimum]
+    #[arg(long, value_name = "N")]
+    pub initial_workers: Option<u32>,
+    /// Price of a worker for an hour, in any currency
+    #[arg(long, value_name = "PRICE", value_parser = price)]
+    pub price_per_hour: Option<f64>,
+    /// How often the daemon decides, as `run --poll-interval` [trace: 30s]
+    #[arg(long, value_name = "DURATION", value_parser = super::connect::poll_interval)]
+    pub poll_interval: Option<Duration>,
+    /// How long to simulate [default: until all jobs have ended, and half an hour more]
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    pub duration: Option<Duration>,
+}
+
+fn price(text: &str) -> Result<f64, String> {
+    let price: f64 = text.parse().map_err(|_| "must be a number")?;
+    if price.is_finite() && price >= 0.0 { Ok(price) } else { Err("must be 0 or more".into()) }
+}
+
+impl Shape {
+    /// Writes the overrides into a scenario's first group.
+    fn apply(&self, scenario: &mut Scenario) {
+        if let Some(interval) = self.poll_interval {
+            scenario.settings.poll_interval = interval;
+        }
+        scenario.duration = self.duration.or(scenario.duration);
+        let Some(group) = scenario.cloud.groups.values_mut().next() else { return };
+        let worker = &mut group.worker;
+        worker.memory_mb = self.worker_memory_mb.map_or(worker.memory_mb, u64::from);
+        worker.vcores = self.worker_vcores.map_or(worker.vcores, u64::from);
+        worker.gpus = self.worker_gpus.map_or(worker.gpus, u64::from);
+        if let Some(time) = self.boot_time {
+            group.boot = Delay::Fixed(time);
+        }
+        group.initial = self.initial_workers.unwrap_or(group.initial);
+        group.price_per_hour = self.price_per_hour.unwrap_or(group.price_per_hour);
+    }
+}
+
+/// What is simulated: one cluster with one load.
+struct Subject {
+    scenario: Scenario,
+    workload: Arc<Workload>,
+}
+
+/// Simulates.
+pub fn run(args: &Args) -> ExitCode {
+    exit::of(simulate(args))
+}
+
+fn simulate(args: &Args) -> Result<(), Failure> {
+    let policies = args.policy.iter().map(|file| sim_input::policy(file)).collect::<Result<Vec<_>, _>>()?;
+    let subjects = subjects(args, &policies)?;
+    let policies = if policies.is_empty() { vec![own_policy(args, &subjects)?] } else { policies };
+    let runs = runs(args, &subjects, &policies);
+    let keep = args.report.is_some();
+    let ran = sim_runs::all(&runs, args.threads, keep)?;
+    if args.timings {
+        sim_runs::tell_timings(&ran, &mut io::stderr())?;
+    }
+    if args.seeds > 1 && !args.json && !args.csv {
+        print_means(args, &ran)?;
+    } else {
+        print(args, &ran.iter().map(|ran| ran.figures.clone()).collect::<Vec<_>>())?;
+    }
+    if let Some(file) = &args.report {
+        write_report(args, file, &subjects, &ran)?;
+    }
+    judge(&subjects, &ran)
+}
+
+/// The clusters with their loads: the scenario, the trace, or each of its virtual clusters.
+fn subjects(args: &Args, policies: &[NamedPolicy]) -> Result<Vec<Subject>, Failure> {
+    let Some(trace) = &args.trace else {
+        let Some(file) = &args.scenario else { return Err(anyhow!("name a scenario file, or a --trace").into()) };
+        let mut scenario = sim_input::scenario(file)?;
+        args.shape.apply(&mut scenario);
+        return Ok(vec![subject(args, scenario, &sim_input::home(file))?]);
+    };
+    let kind = args.trace_format.map_or_else(|| sim_input::trace_kind(trace), Ok)?;
+    let clusters = match args.trace_cluster.as_deref() {
+        Some("each") if kind == TraceKind::Philly => sim_input::clusters(trace)?.into_iter().map(Some).collect(),
+        chosen => vec![chosen.map(str::to_owned)],
+    };
+    let of_cluster = |cluster: &Option<String>| {
+        let text = trace_scenario(args, trace, kind, cluster.as_deref(), policies);
+        let mut scenario = sim_input::of_text("the scenario made of the options", &text)?;
+        args.shape.apply(&mut scenario);
+        subject(args, scenario, Path::new(""))
+    };
+    clusters.iter().map(of_cluster).collect()
+}
+
+fn subject(args: &Args, mut scenario: Scenario, home: &Path) -> Result<Subject, Failure> {
+    scenario.seed = args.seed.unwrap_or(scenario.seed);
+    let (workload, notes) = sim_input::workload(&scenario, home, scenario.seed)?;
+    sim_input::tell(&notes, &mut io::stderr())?;
+    Ok(Subject { scenario, workload: Arc::new(workload) })
+}
+
+/// The scenario file that would do the same as `--trace`: so that there is one way to read it.
+fn trace_scenario(
+    args: &Args,
+    trace: &Path,
+    kind: TraceKind,
+    cluster: Option<&str>,
+    policies: &[NamedPolicy],
+) -> String {
+    let quoted = |text: &str| serde_json::Value::from(text).to_string();
+    let stem = trace.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    let name = cluster.map_or_else(|| stem.clone(), |cluster| format!("{stem} {cluster}"));
+    let Shape { worker_memory_mb, worker_vcores, worker_gpus, .. } = args.shape;
+    // The smallest minimum, so that all policies begin with what they keep.
+    let initial = policies.iter().map(|policy| policy.policy.primary.min_instances).min().unwrap_or(0);
+    let cluster = cluster.map(|cluster| format!(", cluster: {}", quoted(cluster))).unwrap_or_default();
+    format!(
+        "name: {}\npollInterval: 30s\ncloud:\n  primary:\n    worker: {{memoryMb: {}, vcores: {}, gpus: {}}}\n    \
+         initial: {initial}\n    bootTime: 5m\n    pricePerHour: 1\nworkload:\n  traces:\n    \
+         - {{format: {}, file: {}{cluster}}}\n",
+        quoted(&name),
+        worker_memory_mb.unwrap_or(65_536),
+        worker_vcores.unwrap_or(32),
+        worker_gpus.unwrap_or(4),
+        kind.word(),
+        quoted(&trace.display().to_string()),
+    )
+}
+
+/// The policy that the scenario names.
+fn own_policy(args: &Args, subjects: &[Subject]) -> Result<NamedPolicy, Failure> {
+    let named = subjects.first().and_then(|subject| subject.scenario.policy.as_deref());
+    let (Some(named), Some(file)) = (named, &args.scenario) else {
+        return Err(anyhow!("the scenario names no policy: name one with --policy").into());
+    };
+    sim_input::policy(&sim_input::home(file).join(named))
+}
+
+/// One run for each cluster, policy and seed, in this order.
+fn runs(args: &Args, subjects: &[Subject], policies: &[NamedPolicy]) -> Vec<Run> {
+    let mut runs = Vec::new();
+    for subject in subjects {
+        let scenario = Arc::new(subject.scenario.clone());
+        for NamedPolicy { name, policy } in policies {
+            for seed in 0..args.seeds {
+                runs.push(Run {
+                    scenario: Arc::clone(&scenario),
+                    workload: Arc::clone(&subject.workload),
+                    policy: policy.clone(),
+                    policy_name: name.clone(),
+                    seed: scenario.seed.wrapping_add(seed),
+                });
+            }
+        }
+    }
+    runs
+}
+
+fn print(args: &Args, figures: &[Figures]) -> Result<(), Failure> {
+    let text = match (args.json, args.csv) {
+        (true, _) => report::json(figures).context("figures that are no JSON")?,
+        (_, true) => report::csv(figures),
+        _ => report::table(figures, terminal::columns(), args.all),
+    };
+    // A reader that went away (`| head`) changes nothing about what came of it.
+    let _ = writeln!(io::stdout(), "{}", text.trim_end());
+    Ok(())
+}
+
+/// One page for all runs of the first cluster, its first seed alone.
+fn write_report(args: &Args, file: &Path, subjects: &[Subject], ran: &[Ran]) -> Result<(), Failure> {
+    let Some(first) = subjects.first() else { return Ok(()) };
+    let seeds = usize::try_from(args.seeds).unwrap_or(usize::MAX);
+    let of_first = ran.iter().take(ran.len() / subjects.len()).step_by(seeds);
+    let drawn: Vec<_> =
+        of_first.filter_map(|ran| Some(Drawn { outcome: ran.outcome.as_ref()?, figures: &ran.figures })).collect();
+    let origin = Origin {
+        description: first.scenario.description.clone(),
+        command: command_line(),
+        files: args.scenario.iter().chain(&args.trace).chain(&args.policy).cloned().collect(),
+    };
+    let address = sim_report::write(file, &drawn, &origin)?;
+    let _ = writeln!(io::stderr(), "report: {address}");
+    Ok(())
+}
+
+/// The command as it was given.
+fn command_line() -> String {
+    let words: Vec<_> = std::env::args().skip(1).collect();
+    let words = shlex::try_join(words.iter().map(String::as_str)).unwrap_or_else(|_| words.join(" "));
+    format!("yarn-autoscaler {words}")
+}
+
+/// Means where there are several seeds.
+fn print_means(args: &Args, ran: &[Ran]) -> Result<(), Failure> {
+    let seeds = usize::try_from(args.seeds).unwrap_or(usize::MAX);
+    let policies: Vec<Vec<Figures>> =
+        ran.chunks(seeds).map(|runs| runs.iter().map(|ran| ran.figures.clone()).collect()).collect();
+    let _ = writeln!(io::stdout(), "{}", report::seeds::table_of_means(&policies));
+    Ok(())
+}
+
+/// Holds what came of it against what the scenario expects; disagreement is exit code 4.
+fn judge(subjects: &[Subject], ran: &[Ran]) -> Result<(), Failure> {
+    let none: &[Expectation] = &[];
+    let mut failures = Vec::new();
+    let runs_each = ran.len() / subjects.len().max(1);
+    for (index, Ran { figures, .. }) in ran.iter().enumerate() {
+        let expected = subjects.get(index / runs_each.max(1)).map_or(none, |subject| &subject.scenario.expect);
+        let not_met = report::check_expectations(expected, figures);
+        failures.extend(not_met.iter().map(|failure| format!("{}, seed {}: {failure}", figures.policy, figures.seed)));
+        failures.extend(figures.violations.iter().map(|broken| format!("{}: BROKEN: {broken}", figures.policy)));
+    }
+    if failures.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::new(exit::EXPECTATION_FAILED, anyhow!("not as expected:\n  {}", failures.join("\n  "))))
+}
