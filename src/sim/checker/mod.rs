@@ -159,8 +159,10 @@ impl Checker {
     pub fn misled(&mut self, intent: &Intent, saved: &State, clock: DateTime<Utc>) {
         let Intent::Delete { instances, .. } = intent else { return };
         let is_late = |host: &&String| {
-            let record = saved.workers.get(*host).and_then(|record| record.unlisted_since);
-            record.is_some_and(|since| since + self.ready_deadline <= clock)
+            let Some(record) = saved.workers.get(*host) else { return false };
+            // Of one that was never ready YARN may list the machine that had the name before.
+            let since = if record.ready_at.is_none() { record.not_ready_since } else { record.unlisted_since };
+            since.is_some_and(|since| since + self.ready_deadline <= clock)
         };
         self.misled.extend(instances.iter().filter(is_late).cloned());
     }
