@@ -428,13 +428,13 @@ impl Journal for Port<'_, '_> {
     fn tick(&mut self, tick: &Tick<'_>) {
         let mut stage = self.stage.borrow_mut();
         let now = stage.world.now();
-        stage.decisions.add(now, tick);
-        stage.settled = tick.settled;
-        stage.watch.tick(now, tick);
         if let Some(checker) = &mut stage.checker {
             checker.tick(now, tick);
         }
         stage.count_sizes();
+        stage.decisions.add(now, tick);
+        stage.settled = tick.settled;
+        stage.watch.tick(now, tick);
     }
 }
 
