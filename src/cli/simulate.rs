@@ -29,6 +29,9 @@ use crate::{
     },
 };
 
+/// Most expectations that were not met which are told one by one.
+const FAILURES_SHOWN: usize = 20;
+
 /// A scenario or a trace through the daemon's own loop.
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -342,6 +345,11 @@ fn judge(subjects: &[Subject], ran: &[Ran]) -> Result<(), Failure> {
     }
     if failures.is_empty() {
         return Ok(());
+    }
+    let more = failures.len().saturating_sub(FAILURES_SHOWN);
+    failures.truncate(FAILURES_SHOWN);
+    if more > 0 {
+        failures.push(format!("and {more} more"));
     }
     Err(Failure::new(exit::EXPECTATION_FAILED, anyhow!("not as expected:\n  {}", failures.join("\n  "))))
 }
