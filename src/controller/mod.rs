@@ -25,6 +25,10 @@ use crate::{
 /// The shortest pause between two ticks, however long the last one took.
 const PAUSE_MIN: Duration = Duration::from_millis(500);
 
+/// A tick that lasts longer than this, with all time limits of its calls, is none: the daemon stood still, or its clock
+/// was set forward. Less than YARN is given to end a drain after its deadline.
+const TICK_MAX: Duration = Duration::from_secs(60);
+
 /// What an operator may set about the loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -142,6 +146,7 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
         self.follow_operations(now, &mut notes).await?;
         let capacity = self.provider.describe().await;
         let observation = self.cluster.observe(now).await;
+        self.forgive_unseen(now, &mut notes);
         let survey = self.survey(observation.as_ref().ok(), capacity.as_ref().ok(), now, &mut notes);
         let survey = survey.as_deref();
         let situation = self.situation(now, observation.map_err(outage), capacity.map_err(outage), survey);
@@ -168,6 +173,19 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
         });
         self.history = situation.history;
         Ok(decision)
+    }
+
+    /// Between this tick and the last one may lie time in which nobody looked: it does not count against workers.
+    fn forgive_unseen(&mut self, now: DateTime<Utc>, notes: &mut Vec<String>) {
+        let Some(last) = self.last_tick_at else { return };
+        let unseen = now - (last + self.settings.poll_interval);
+        if now > last + self.settings.poll_interval + TICK_MAX && reconcile::counts_time(&self.state) {
+            reconcile::forgive(self.state_mut(), unseen);
+            notes.push(format!(
+                "nobody looked for {} s, or the clock was set forward: that does not count against workers",
+                unseen.num_seconds()
+            ));
+        }
     }
 
     /// Brings the state in line with what was seen, and surveys the two; `None` where YARN or the provider did not

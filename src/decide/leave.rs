@@ -131,7 +131,9 @@ fn is_overdue(view: &View<'_>, worker: &Worker<'_>) -> bool {
         Some(NodeState::Decommissioned) => record.ready_at.is_none() || is_leaving(view, worker),
         None | Some(NodeState::Unhealthy | NodeState::Lost | NodeState::Rebooted | NodeState::Shutdown) => true,
     };
-    ours_to_replace && record.not_ready_since.is_some_and(|since| since + view.situation.ready_deadline <= view.now)
+    // Missing is not lost: an answer that leaves out a node, which is unhealthy or drains, gives it up no sooner.
+    let since = if worker.node.is_none() { record.unlisted_since } else { record.not_ready_since };
+    ours_to_replace && since.is_some_and(|since| since + view.situation.ready_deadline <= view.now)
 }
 
 fn is_leaving(view: &View<'_>, worker: &Worker<'_>) -> bool {

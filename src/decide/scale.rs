@@ -92,6 +92,12 @@ fn enforce_minimum(view: &View<'_>, draft: &mut Draft, stood_back: &mut Sizes) -
             continue;
         }
         draft.because(Reason::BelowMinimum { group, size, min });
+        if let Err(reason) = list_may_lag(view) {
+            // Not even taken back: what is ordered and not shown yet may fill the group.
+            draft.because(reason);
+            under_way = true;
+            continue;
+        }
         let taken = take_back(view, draft, min - size, |drain| drain.group == group);
         let missing = (min - size).saturating_sub(taken);
         under_way |= taken > 0 || failures == 0 || view.creates_in(group);
@@ -117,12 +123,15 @@ fn enforce_minimum(view: &View<'_>, draft: &mut Draft, stood_back: &mut Sizes) -
 /// seconds. The minimum waits for no cooldown, and would be ordered anew at each look until the list shows what came.
 pub(super) const LIST_LAG: Duration = Duration::from_secs(60);
 
-/// Whether the provider's list can be trusted to show all workers of a group, or why not yet.
+/// Whether the provider's list lags behind no operation any more, or until when it may.
+fn list_may_lag(view: &View<'_>) -> Result<(), Reason> {
+    let until = view.situation.state.last_operation_ended_at.map(|ended| ended + LIST_LAG);
+    until.filter(|until| view.now < *until).map_or(Ok(()), |until| Err(Reason::ListMayLag { until }))
+}
+
+/// Whether what the provider's list shows of a group is confirmed, or why not yet.
 fn size_is_certain(view: &View<'_>, group: GroupName) -> Result<(), Reason> {
     let state = &view.situation.state;
-    if let Some(until) = state.last_operation_ended_at.map(|ended| ended + LIST_LAG).filter(|until| view.now < *until) {
-        return Err(Reason::ListMayLag { until });
-    }
     // One list that is short by mistake orders nothing. Workers that the last look showed are remembered at this one.
     let hosts: BTreeSet<_> = view.capacity.instances().map(|(_, instance)| instance.host.as_str()).collect();
     let as_before = state.workers.keys().all(|host| hosts.contains(host.as_str()));

@@ -46,6 +46,8 @@ pub(super) struct Stage<'a> {
     /// The run ends here; `None`: not known before the last job has ended.
     pub(super) ends_at: Option<Ms>,
     cut_off_at: Ms,
+    /// The run has ended because nothing would ever have happened any more.
+    pub(super) stands_still: bool,
     /// Which fault kills the controller, and how many places where it may die have passed since that began.
     dying: Option<(usize, u32)>,
     /// The controller has been killed: until when.
@@ -70,6 +72,7 @@ impl<'a> Stage<'a> {
             skips,
             ends_at: scenario.duration.map(ms),
             cut_off_at,
+            stands_still: false,
             dying: None,
             dead_until: None,
             killed_by: Vec::new(),
@@ -119,6 +122,19 @@ impl<'a> Stage<'a> {
         }
     }
 
+    /// Why the run has ended before all jobs had, where it was not told when to end.
+    pub(super) fn cut_short(&self) -> Option<&'static str> {
+        if self.scenario.duration.is_some() || self.world.is_done() {
+            None
+        } else if self.stands_still {
+            Some("the run ended before all jobs had: nothing would ever have happened any more, the rest waits for ever \
+                  (gangs of which each holds a part, or asks that no worker can serve)")
+        } else {
+            Some("the run was cut off before all jobs had ended: 30 days after the last one was submitted, or ten times \
+                  as long as jobs came")
+        }
+    }
+
     /// The controller's clock.
     fn clock(&self) -> DateTime<Utc> {
         let now = i64::try_from(self.world.now()).unwrap_or(i64::MAX);
@@ -140,6 +156,7 @@ impl<'a> Stage<'a> {
         if is_quiet && self.world.next_at().is_none() && self.ends_at.is_none() {
             // Nothing will ever happen: what waits now waits for ever.
             self.ends_at = Some(until);
+            self.stands_still = true;
         }
         let skipped = if is_quiet && self.skips { self.looks_in_vain(from, until) } else { 0 };
         let pace = until - from;
@@ -411,13 +428,13 @@ impl Journal for Port<'_, '_> {
     fn tick(&mut self, tick: &Tick<'_>) {
         let mut stage = self.stage.borrow_mut();
         let now = stage.world.now();
-        stage.decisions.add(now, tick);
-        stage.settled = tick.settled;
-        stage.watch.tick(now, tick);
         if let Some(checker) = &mut stage.checker {
             checker.tick(now, tick);
         }
         stage.count_sizes();
+        stage.decisions.add(now, tick);
+        stage.settled = tick.settled;
+        stage.watch.tick(now, tick);
     }
 }
 

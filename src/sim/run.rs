@@ -122,7 +122,7 @@ fn poll_once<F: Future>(future: F) -> Option<F::Output> {
 fn close(run: &Run, stage: Stage<'_>, mut violations: Vec<Violation>) -> Outcome {
     let end_ms = stage.world.now();
     let left = stage.left();
-    let mut remarks = Vec::new();
+    let mut remarks: Vec<_> = stage.cut_short().map(str::to_owned).into_iter().collect();
     if let Some((found, is_judged)) = stage.checker.map(|checker| checker.close(end_ms, &left)) {
         violations.extend(found);
         if !is_judged {

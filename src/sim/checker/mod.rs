@@ -130,8 +130,8 @@ impl Checker {
 
     /// Containers have ended by orders of ours.
     ///
-    /// A worker that YARN's answers have not shown in service for the whole time that a worker may be not ready is given
-    /// up, and what it runs in truth dies with it: only the environment could have known better.
+    /// A worker that YARN's answers have left out for the whole time that a worker may be not ready is given up, and what
+    /// it runs in truth dies with it: only the environment could have known better.
     pub fn killed(&mut self, killed: Vec<Killed>) {
         let promised = ms(self.policy.basic().graceful_decommission_timeout);
         for Killed { at_ms, host, containers, by } in killed {
@@ -159,8 +159,10 @@ impl Checker {
     pub fn misled(&mut self, intent: &Intent, saved: &State, clock: DateTime<Utc>) {
         let Intent::Delete { instances, .. } = intent else { return };
         let is_late = |host: &&String| {
-            let record = saved.workers.get(*host).and_then(|record| record.not_ready_since);
-            record.is_some_and(|since| since + self.ready_deadline <= clock)
+            let Some(record) = saved.workers.get(*host) else { return false };
+            // Of one that was never ready YARN may list the machine that had the name before.
+            let since = if record.ready_at.is_none() { record.not_ready_since } else { record.unlisted_since };
+            since.is_some_and(|since| since + self.ready_deadline <= clock)
         };
         self.misled.extend(instances.iter().filter(is_late).cloned());
     }
