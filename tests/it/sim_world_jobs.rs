@@ -189,6 +189,30 @@ fn sim_spark_asks_for_twice_as_many_executors_each_second_and_gives_idle_ones_ba
 }
 
 #[test]
+fn sim_an_executor_that_has_worked_meanwhile_is_idle_from_anew() {
+    let mut job = spark("spark", 0, 5, (0, 3), 50 * SECOND);
+    job.master = None;
+    if let Work::Executors(executors) = &mut job.work {
+        (executors.slots, executors.idle_timeout_ms) = (1, 70 * SECOND);
+    }
+    let mut scenario = cluster(5, Resources::new(2048, 1, 0));
+    scenario.cluster.placement = Placement::Pack;
+    let mut world = world(scenario, vec![job]);
+    let drain = |world: &mut World, at, host: &str| {
+        pass(world, at);
+        world.exclude(&[host.into()], std::time::Duration::ZERO);
+    };
+    // Two take the last two tasks, the third is idle from 54 s on. It takes over the task of the first, which is lost;
+    // as it is idle again, after 110 s, another executor works on the task of the second, lost too.
+    drain(&mut world, 60 * SECOND, "w-0");
+    drain(&mut world, 100 * SECOND, "w-1");
+    pass(&mut world, 140 * SECOND);
+    assert_eq!(shown(&mut world), [(2, vec![])], "it has been idle for half a minute only");
+    pass(&mut world, 160 * SECOND);
+    assert!(world.is_done());
+}
+
+#[test]
 fn sim_spark_takes_back_what_it_needs_no_more() {
     // Room for two executors only; the others stay asked for, as many as the tasks that are left would fill.
     let mut job = spark("spark", 0, 12, (1, 10), 30 * SECOND);
