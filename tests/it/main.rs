@@ -140,3 +140,7 @@ mod sim_scene;
 mod sim_trust;
 // Random clusters, jobs, faults and orders: the books are right after every event.
 mod sim_world_props;
+// Trials at random, with faults of every kind, under the eyes of the checker; two controllers.
+mod sim_faults;
+// Each promise of the checker, broken on purpose.
+mod sim_checker;
