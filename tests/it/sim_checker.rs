@@ -5,14 +5,12 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use yarn_autoscaler::{
     decide,
     model::{
-        Action, Decision, Drain, DrainPhase, GroupName, Intent, NodeId, Operation, Outage, Resources,
-        Situation, State,
+        Action, Decision, Drain, DrainPhase, GroupName, Intent, NodeId, Operation, Outage, Resources, Situation, State,
     },
     policy::{Algorithm, BasicAlgorithm, Policy},
     ports::Tick,
     sim::{
-        Ms, Unwatched, Watch,
-        chaos,
+        Ms, Unwatched, Watch, chaos,
         checker::{self, Checker, orders::Order, rest},
         outcome::{Outcome, Violation},
         run::{Run, checked},
@@ -236,7 +234,14 @@ fn sim_checker_sees_what_is_left_over() {
     assert_eq!(judged(|left| left.odd.push("w-7 is Lost".into())), [checker::REST]);
     assert_eq!(judged(|left| left.excluded.push("w-7".into())), [checker::REST]);
     assert_eq!(judged(|left| *left.sizes.get_mut(&GroupName::Primary).unwrap() = 0), [checker::REST]);
-    assert_eq!(judged(|left| left.state.operations.push(operation("a", &Intent::Create { group: GroupName::Primary, count: 1 }, &chaos::trial(SEED)))), [checker::REST]);
+    assert_eq!(
+        judged(|left| left.state.operations.push(operation(
+            "a",
+            &Intent::Create { group: GroupName::Primary, count: 1 },
+            &chaos::trial(SEED)
+        ))),
+        [checker::REST]
+    );
 }
 
 #[test]

@@ -159,9 +159,7 @@ impl Rest {
         let told = self.reasons.iter().any(|reason| {
             matches!(
                 reason,
-                Reason::FactorRoundedToZero { .. }
-                    | Reason::BelowThreshold { .. }
-                    | Reason::UnhealthyCluster { .. }
+                Reason::FactorRoundedToZero { .. } | Reason::BelowThreshold { .. } | Reason::UnhealthyCluster { .. }
             )
         });
         let grows = left.sizes.iter().find(|(group, size)| {
