@@ -108,7 +108,7 @@ impl<'a> Stage<'a> {
 
     fn demand(&self) -> Demand {
         let (pending, running) = self.world.demand();
-        Demand { pending, running, is_done: self.world.is_done() }
+        Demand { pending, running, is_done: self.world.is_done(), orders: self.world.orders_under_way() }
     }
 
     /// What is there now.
@@ -142,7 +142,7 @@ impl<'a> Stage<'a> {
     }
 
     /// The world's time at this reading of the controller's clock.
-    fn world_time(&self, at: DateTime<Utc>) -> Ms {
+    pub(super) fn world_time(&self, at: DateTime<Utc>) -> Ms {
         let since = (at - self.scenario.start).num_milliseconds() - self.world.clock_offset_ms();
         Ms::try_from(since).unwrap_or(0)
     }
