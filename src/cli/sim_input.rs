@@ -123,8 +123,8 @@ pub fn workload(scenario: &Scenario, home: &Path, seed: u64) -> Result<(Workload
         texts.insert(source.file.clone(), text(&home.join(&source.file), TRACE_BYTES_MAX)?);
     }
     let end = scenario.duration.map(|duration| Ms::try_from(duration.as_millis()).unwrap_or(Ms::MAX));
-    let built =
-        build(&scenario.workload, &scenario.cluster.queues, scenario.start, seed, end, &texts).map_err(anyhow::Error::from)?;
+    let built = build(&scenario.workload, &scenario.cluster.queues, scenario.start, seed, end, &texts)
+        .map_err(anyhow::Error::from)?;
     if built.0.jobs.is_empty() {
         return Err(anyhow!("there is not one job to simulate").into());
     }

@@ -42,12 +42,8 @@ pub struct Origin {
 pub fn write(file: &Path, drawn: &[Drawn<'_>], origin: &Origin) -> Result<String, Failure> {
     let runs: Vec<_> = drawn.iter().map(|run| page::Run { outcome: run.outcome, figures: run.figures }).collect();
     let inputs = origin.files.iter().map(|file| checksum(file)).collect::<Result<Vec<_>, _>>()?;
-    let page = page::Page {
-        runs: &runs,
-        description: &origin.description,
-        command: Some(&origin.command),
-        inputs: &inputs,
-    };
+    let page =
+        page::Page { runs: &runs, description: &origin.description, command: Some(&origin.command), inputs: &inputs };
     let text = report::page::html(&page);
     fs::write(file, text).with_context(|| format!("the report {} cannot be written", file.display()))?;
     let path = fs::canonicalize(file).unwrap_or_else(|_| file.to_path_buf());

@@ -269,9 +269,8 @@ fn write_report(args: &Args, file: &Path, subjects: &[Subject], ran: &[Ran]) -> 
     let Some(first) = subjects.first() else { return Ok(()) };
     let seeds = usize::try_from(args.seeds).unwrap_or(usize::MAX);
     let of_first = ran.iter().take(ran.len() / subjects.len()).step_by(seeds);
-    let drawn: Vec<_> = of_first
-        .filter_map(|ran| Some(Drawn { outcome: ran.outcome.as_ref()?, figures: &ran.figures }))
-        .collect();
+    let drawn: Vec<_> =
+        of_first.filter_map(|ran| Some(Drawn { outcome: ran.outcome.as_ref()?, figures: &ran.figures })).collect();
     let origin = Origin {
         description: first.scenario.description.clone(),
         command: command_line(),

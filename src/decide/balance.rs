@@ -40,12 +40,12 @@ impl Sizes {
 
     /// All groups together.
     pub fn total(&self) -> u32 {
-        self.iter().map(|(_, size)| size).sum()
+        self.0[0].unwrap_or(0) + self.0[1].unwrap_or(0)
     }
 
     /// Whether no group is among these.
     pub fn is_empty(&self) -> bool {
-        self.iter().next().is_none()
+        self.0 == [None, None]
     }
 }
 

@@ -40,12 +40,12 @@ fn follow_load(view: &View<'_>, draft: &mut Draft) {
         // With anything pending in the window the estimate counts all room: it can only fall short of the present
         // workers where some of them came within the window. That is no reason to take any away.
         ..=0 if delta == 0 || estimate.pending > 0 => steady(view, draft, &estimate, &samples),
-        _ => scale_down(view, draft, &estimate, delta),
+        _ => scale_down(view, draft, &estimate, delta, from),
     }
 }
 
 /// Where the window that is averaged over begins: as long ago as the cooldown lasts, or later.
-fn window_from(policy: &Policy, situation: &Situation) -> DateTime<Utc> {
+pub(super) fn window_from(policy: &Policy, situation: &Situation) -> DateTime<Utc> {
     // A scaling period starts when the last one has ended; before, and in averages, its samples do not count.
     let window = situation.now - policy.basic().cooldown_period;
     // So does one after a ResourceManager has taken over: what it said while applications registered was not whole.
@@ -269,8 +269,9 @@ fn can_serve(view: &View<'_>, host: &str, drain: &Drain) -> bool {
     }
 }
 
-fn scale_down(view: &View<'_>, draft: &mut Draft, estimate: &Estimate, delta: i64) {
-    if let Some(reason) = still_pending(view).or_else(|| may_shrink(view).err()).or_else(|| half_knowledge(view)) {
+fn scale_down(view: &View<'_>, draft: &mut Draft, estimate: &Estimate, delta: i64, from: DateTime<Utc>) {
+    if let Some(reason) = still_pending(view).or_else(|| may_shrink(view).err()).or_else(|| half_knowledge(view, from))
+    {
         return draft.because(reason);
     }
     // Of workers that serve: were those counted that do not, all that do could be taken away.
@@ -312,14 +313,14 @@ fn may_shrink(view: &View<'_>) -> Result<(), Reason> {
 }
 
 /// Nothing is taken away on samples that do not fill the window.
-fn half_knowledge(view: &View<'_>) -> Option<Reason> {
-    (!window_is_full(view.policy, view.situation)).then(|| window_not_full(view))
+fn half_knowledge(view: &View<'_>, from: DateTime<Utc>) -> Option<Reason> {
+    (!window_is_full(view.policy, view.situation, from)).then(|| window_not_full(view))
 }
 
-/// Whether samples fill the window, all of it. Then they go on to do so while ticks go on.
-pub(super) fn window_is_full(policy: &Policy, situation: &Situation) -> bool {
+/// Whether samples fill the window that begins `from` here, all of it. Then they go on to do so while ticks go on.
+pub(super) fn window_is_full(policy: &Policy, situation: &Situation, from: DateTime<Utc>) -> bool {
     let (cooldown, poll_interval) = (policy.basic().cooldown_period, situation.poll_interval);
-    let (now, history, from) = (situation.now, &situation.history, window_from(policy, situation));
+    let (now, history) = (situation.now, &situation.history);
     let window = now - cooldown;
     let begins = history.reaches_back_to(window + poll_interval * OUTAGE_POLLS);
     from <= window && begins && history.covers(from, now, longest_pause(cooldown, poll_interval))

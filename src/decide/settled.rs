@@ -44,7 +44,7 @@ fn rests(policy: &Policy, situation: &Situation, survey: &Survey) -> bool {
         && state.provider_retry_at.is_none_or(|until| until <= now)
         && state.last_operation_ended_at.is_none_or(|ended| ended + scale::LIST_LAG <= now)
         && gates::restart_over(situation).is_none_or(|over| over <= now)
-        && scale::window_is_full(policy, situation)
+        && scale::window_is_full(policy, situation, scale::window_from(policy, situation))
         && history.is_confirmed()
         && history.latest() == Some(&survey.sample(now))
         && survey.remembers_what_is_there()

@@ -121,6 +121,11 @@ impl History {
         }
     }
 
+    /// Whether samples that come at this pace are thinned: which of them are kept then depends on all that came before.
+    pub fn thins(keep: Duration, pace: Duration) -> bool {
+        keep * 2 / SAMPLES_MAX > pace
+    }
+
     fn append(&mut self, sample: Sample) {
         let mut entry = Entry {
             sample,
@@ -214,13 +219,21 @@ impl History {
 
     /// Whether samples reach back to `from`, with no gap longer than `gap`.
     pub fn covers(&self, from: DateTime<Utc>, now: DateTime<Utc>, gap: Duration) -> bool {
+        let Ok(gap) = TimeDelta::from_std(gap) else { return false };
         let (earliest, latest) = (from - gap, from + gap);
+        if let (Some(oldest), Some(last)) = (self.oldest(), self.latest()) {
+            // Most often no pause is too long, wherever it is: then there is nothing to look up.
+            let evenly = self.pauses.front().is_none_or(|longest| longest.length <= gap);
+            if evenly && oldest.at <= latest && earliest <= last.at && now - last.at <= gap {
+                return true;
+            }
+        }
         let first = self.entries.partition_point(|entry| entry.sample.at < earliest);
         let (Some(first), Some(last)) = (self.entries.get(first), self.latest()) else { return now <= latest };
         let after = self.pauses.partition_point(|pause| pause.until <= first.sample.at);
         let longest = self.pauses.get(after).map_or(TimeDelta::zero(), |pause| pause.length);
         let longest = longest.max(now - last.at);
-        first.sample.at <= latest && TimeDelta::from_std(gap).is_ok_and(|gap| longest <= gap)
+        first.sample.at <= latest && longest <= gap
     }
 
     /// Pending of the newest sample, confirmed.

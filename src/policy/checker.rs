@@ -8,6 +8,7 @@ use std::{
 
 use super::{
     diagnostic::{Diagnostic, Severity},
+    document::MAX_DIAGNOSTICS,
     duration,
     field::Field,
     spans::{Path, Spans},
@@ -135,10 +136,12 @@ impl<'a> Checker<'a> {
         self.warnings.push(more(Diagnostic { severity: Severity::Warning, ..warning }));
     }
 
-    /// What stands for a mapping as a whole: its key; in a list, its first key.
+    /// What stands for a mapping as a whole: its key; in a list, its first key, which takes a look at the whole text,
+    /// and is not worth it where there are more errors than are shown.
     fn place_of(&self, path: &Path) -> Range<usize> {
         let place = self.spans.place(path);
-        if place.key == place.value { self.spans.token(place.value.start) } else { place.key }
+        let is_item = place.key == place.value && self.errors.len() <= MAX_DIAGNOSTICS;
+        if is_item { self.spans.token(place.value.start) } else { place.key }
     }
 
     /// The first key stands for the whole file.

@@ -22,9 +22,9 @@ pub mod figures;
 pub mod machine;
 pub mod names;
 pub mod page;
+pub mod seeds;
 pub mod svg;
 pub mod thin;
-pub mod seeds;
 
 pub mod table;
 

@@ -28,10 +28,14 @@ pub fn table_of_means(policies: &[Vec<Figures>]) -> String {
     for named in names::all() {
         let means: Vec<_> = policies.iter().map(|runs| mean(runs, named.name)).collect();
         if means.iter().any(Option::is_some) {
-            let cells = means.iter().map(|mean| mean.map_or("-".into(), |(mean, half)| format!("{mean:.2} ± {half:.2}")));
+            let cells =
+                means.iter().map(|mean| mean.map_or("-".into(), |(mean, half)| format!("{mean:.2} ± {half:.2}")));
             table.add_row(std::iter::once(named.label.to_owned()).chain(cells));
         }
     }
     let runs = policies.iter().map(Vec::len).max().unwrap_or(0);
-    format!("{}\n\nMeans over {runs} seeds, and half of their 95 % confidence intervals; times in seconds.", table.trim_fmt())
+    format!(
+        "{}\n\nMeans over {runs} seeds, and half of their 95 % confidence intervals; times in seconds.",
+        table.trim_fmt()
+    )
 }

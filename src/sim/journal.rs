@@ -39,6 +39,11 @@ impl Decisions {
         });
     }
 
+    /// Whether the latest look ordered nothing and told of nothing.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.latest.as_ref().is_some_and(|latest| latest.actions.is_empty() && latest.notes.is_empty())
+    }
+
     /// So many looks were skipped because each would have said what the last one did.
     pub(super) fn repeat(&mut self, looks: u64, until: Ms) {
         self.looks += looks;

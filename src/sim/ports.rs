@@ -14,10 +14,10 @@ use super::{
 };
 use crate::{
     decide,
-    model::{Capacity, GroupName, Node, NodeId, Observation, Resources, State},
+    model::{Capacity, GroupName, History, Node, NodeId, Observation, Resources, State},
     ports::{
-        Clock, Cluster, ErrorKind, Journal, OperationState, PolicyChange, PolicySource, PortError, Provider, StateStore,
-        Tick, Wake,
+        Clock, Cluster, ErrorKind, Journal, OperationState, PolicyChange, PolicySource, PortError, Provider,
+        StateStore, Tick, Wake,
     },
 };
 
@@ -34,8 +34,13 @@ pub(super) struct Stage<'a> {
     stored: State,
     generation: u64,
     watch: &'a mut dyn Watch,
+    /// Whether looks are left out that would say the same as the last one.
+    skips: bool,
     /// Whether the last look said that later ones decide the same, and over which time samples must be alike for that.
     settled: Option<Ms>,
+    /// After a stretch that was skipped: until then looks fill the window again, and would have said the same as the last
+    /// one before it.
+    refills_until: Ms,
     /// The run ends here; `None`: not known before the last job has ended.
     pub(super) ends_at: Option<Ms>,
     cut_off_at: Ms,
@@ -47,7 +52,13 @@ pub(super) struct Stage<'a> {
 }
 
 impl<'a> Stage<'a> {
-    pub(super) fn new(world: World, scenario: Arc<Scenario>, last_submit: Ms, watch: &'a mut dyn Watch) -> Self {
+    pub(super) fn new(
+        world: World,
+        scenario: Arc<Scenario>,
+        last_submit: Ms,
+        skips: bool,
+        watch: &'a mut dyn Watch,
+    ) -> Self {
         let cut_off_at = (last_submit * PATIENCE_FACTOR).max(last_submit + ms(PATIENCE));
         Self {
             world,
@@ -55,7 +66,9 @@ impl<'a> Stage<'a> {
             stored: State::default(),
             generation: 0,
             watch,
+            skips,
             settled: None,
+            refills_until: 0,
             ends_at: scenario.duration.map(ms),
             cut_off_at,
             dying: None,
@@ -111,10 +124,16 @@ impl<'a> Stage<'a> {
             self.ends_at = Some(until);
             return until;
         }
+        // What was ordered or told will not be so again, and of a window that is thinned other samples would be kept.
+        let thins = History::thins(Duration::from_millis(window), Duration::from_millis(pace));
+        if !self.skips || thins || !self.decisions.is_quiet() {
+            return until;
+        }
         let looks = free / pace;
         let until = until + looks * pace;
         if looks > 0 {
             self.decisions.repeat(looks, until - pace);
+            self.refills_until = happens.min(ends);
         }
         until
     }
@@ -319,8 +338,11 @@ impl Journal for Port<'_, '_> {
     fn tick(&mut self, tick: &Tick<'_>) {
         let mut stage = self.stage.borrow_mut();
         let now = stage.world.now();
-        stage.decisions.add(now, tick);
         stage.settled = tick.settled.then(|| ms(decide::keep_samples(tick.policy, tick.situation.poll_interval)));
+        if now < stage.refills_until {
+            return stage.decisions.repeat(1, now);
+        }
+        stage.decisions.add(now, tick);
         stage.watch.tick(now, tick);
     }
 }

@@ -42,9 +42,19 @@ pub struct Run {
 
 /// Runs to the end. The same run gives the same outcome.
 pub fn run(run: &Run, watch: &mut dyn Watch) -> Outcome {
+    run_to_end(run, true, watch)
+}
+
+/// The same, with every look made, even where nothing can have changed since the last one: slow, and there to show
+/// that it makes no difference.
+pub fn run_every_look(run: &Run, watch: &mut dyn Watch) -> Outcome {
+    run_to_end(run, false, watch)
+}
+
+fn run_to_end(run: &Run, skips: bool, watch: &mut dyn Watch) -> Outcome {
     let world = World::new(Arc::clone(&run.scenario), Arc::clone(&run.workload), run.seed);
     let last_submit = run.workload.jobs.last().map_or(0, |job| job.submit_ms);
-    let stage = RefCell::new(Stage::new(world, Arc::clone(&run.scenario), last_submit, watch));
+    let stage = RefCell::new(Stage::new(world, Arc::clone(&run.scenario), last_submit, skips, watch));
     let mut violations = Vec::new();
     while let Some(halt) = live(run, &stage) {
         violations.push(Violation {

@@ -205,7 +205,8 @@ impl Journal for Port {
     fn tick(&mut self, tick: &Tick<'_>) {
         let at = tick.situation.now;
         let (decision, notes) = (tick.decision.clone(), tick.notes.to_vec());
-        self.world.borrow_mut().journal.push(Told { at, decision, notes, settled: tick.settled });
+        let seen = (tick.situation.observation.clone().ok()).zip(tick.situation.capacity.clone().ok());
+        self.world.borrow_mut().journal.push(Told { at, decision, notes, settled: tick.settled, seen });
     }
 }
 

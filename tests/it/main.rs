@@ -54,10 +54,18 @@ mod policy_file;
 mod policy_properties;
 
 // -- The simulator's inputs
+// Jobs drawn at random: rates, bursts, sizes, and the very jobs of a seed.
+mod generator;
+// Chance: draws against closed forms, and the very numbers.
+mod random;
 // What a scenario file means: defaults, shapes, schema.
 mod scenario;
 // What is said about bad and doubtful scenario files, in full.
 mod scenario_diagnostics;
+// Texts at random, as scenarios and as traces.
+mod scenario_properties;
+// Traces: what a row becomes, what is said of bad ones, when a file is refused.
+mod traces;
 
 // -- Decision and loop
 // Crashes, lost answers and changes of mind through the real loop, in the little world.
@@ -123,5 +131,12 @@ mod real_latency;
 // `plan`: its text, its JSON, its exit codes, and that it changes nothing.
 mod real_plan;
 
-// The simulator: the conference scene.
+// -- The simulator
+// Scenarios, jobs and policies for its tests.
+mod sim_build;
+// The conference scene.
 mod sim_scene;
+// Queueing theory, a reference, bounds, seeds, skipping: why the figures may be believed.
+mod sim_trust;
+// Random clusters, jobs, faults and orders: the books are right after every event.
+mod sim_world_props;

@@ -83,3 +83,22 @@ fn the_schema_is_printed() {
     let schema: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(schema, *yarn_autoscaler::policy::schema().as_value());
 }
+
+const SCENARIO: &str = "examples/scenarios/conference.yaml";
+
+/// A file with `workload` is a scenario; one without it is if we say so.
+#[test]
+fn scenarios_are_checked_beside_policies() {
+    let bad = "tests/fixtures/scenarios/invalid/unknown-queue.yaml";
+    insta::assert_snapshot!(shown(&["validate", VALID, SCENARIO, bad], ""));
+    assert_eq!(run(&["validate", "--scenario", SCENARIO], "").status.code(), Some(0));
+    insta::assert_snapshot!(shown(&["validate", "--scenario", "-"], "cloud: {}\n"));
+}
+
+#[test]
+fn the_schema_of_scenarios_is_printed() {
+    let output = run(&["schema", "--scenario"], "");
+    assert_eq!(output.status.code(), Some(0));
+    let schema: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(schema, *yarn_autoscaler::sim::scenario::schema().as_value());
+}

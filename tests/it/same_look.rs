@@ -14,7 +14,7 @@ use yarn_autoscaler::{
 use crate::{
     fake_ports::Port,
     fixtures::{self, at, basic, group, secs},
-    world::{Fault, World, poll_once},
+    world::{Fault, Told, World, poll_once},
 };
 
 /// Something that happens before a tick.
@@ -107,14 +107,26 @@ fn lives_through(events: &[(u32, Event)], same_looks: bool) -> String {
             world.borrow_mut().advance(at(second));
             let decided = poll_once(controller.tick(at(second + clock_is_off)));
             let world = world.borrow();
-            let _ = writeln!(story, "{second} {decided:?}\n   {:?}\n   {:?}", world.journal.last(), world.stored);
+            let Some(told) = world.journal.last() else { continue };
+            let told = (&told.decision, &told.notes, told.settled);
+            let _ = writeln!(story, "{second} {decided:?}\n   {told:?}\n   {:?}", world.stored);
         }
+        let told = world.borrow().journal.iter().rev().take(*ticks as usize).rev().cloned().collect::<Vec<_>>();
+        told.windows(2).for_each(|told| assert_stays_settled(&told[0], &told[1]));
         match event {
             Event::ClockIsSet(by) => clock_is_off += by,
             event => happens(*event, &mut world.borrow_mut()),
         }
     }
     story
+}
+
+/// Nothing has happened between these two but what they have seen.
+fn assert_stays_settled(told: &Told, next: &Told) {
+    if told.settled && told.seen == next.seen {
+        assert!(next.settled, "{told:?}\n{next:?}");
+        assert_eq!((&told.decision.actions, &told.decision.reasons), (&next.decision.actions, &next.decision.reasons));
+    }
 }
 
 proptest! {

@@ -92,6 +92,8 @@ pub struct Told {
     pub decision: Decision,
     pub notes: Vec<String>,
     pub settled: bool,
+    /// What YARN and the provider have shown.
+    pub seen: Option<(Arc<Observation>, Arc<Capacity>)>,
 }
 
 /// Everything outside the controller.

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use chrono::{DateTime, TimeZone, Utc};
 
 use super::{
-    ClusterModel, Delay, GangGranting, Placement, Scenario,
+    CloudModel, ClusterModel, Delay, GangGranting, Placement, Scenario,
     cloud_check::cloud,
     event_check::events,
     expect,
@@ -50,6 +50,7 @@ pub fn check(c: &mut Checker<'_>, spec: &ScenarioSpec) -> Option<Scenario> {
         queues: cluster.as_ref().map_or(&[], |cluster| &cluster.queues),
         workers: &groups.map_or(Vec::new(), |groups| groups.values().map(|group| group.worker).collect()),
         primary: groups.and_then(|groups| groups.get(&GroupName::Primary)).map(|group| group.worker),
+        most: cloud.as_ref().and_then(most),
         end: duration,
     };
     let workload = c.require(&root.key("workload"), &spec.workload);
@@ -71,6 +72,15 @@ pub fn check(c: &mut Checker<'_>, spec: &ScenarioSpec) -> Option<Scenario> {
         events,
         expect,
     })
+}
+
+/// What all workers that the quotas allow offer; `None` where a group has no limit.
+fn most(cloud: &CloudModel) -> Option<Resources> {
+    let groups = cloud.groups.values().map(|group| {
+        let limits = [group.quota, cloud.quota].into_iter().flatten();
+        limits.min().map(|most| group.worker.times(most.into()))
+    });
+    groups.sum()
 }
 
 fn seed(c: &mut Checker<'_>, path: &Path, field: &Field<i64>) -> Option<u64> {

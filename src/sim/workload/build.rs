@@ -34,19 +34,19 @@ pub fn build(
     let mut notes = Vec::new();
     for source in &plan.traces {
         let text = texts.get(&source.file).ok_or_else(|| TraceError::NoText { file: source.file.clone() })?;
-        let (found, mut note) = read(source, queues, text)?;
-        let before = found.len();
-        let found = found.into_iter().filter_map(|job| {
+        let (all, mut note) = read(source, queues, text)?;
+        let read = all.len();
+        let played = all.into_iter().filter_map(|job| {
             let submit_ms = job.submit_ms.checked_sub(source.skip_ms)?;
             Some(Job { submit_ms, ..job })
         });
-        let late = jobs.len();
-        let found: Vec<_> = found.collect();
-        note.leave_out(before - found.len(), "came before the part that is played");
-        let before = found.len();
-        jobs.extend(found.into_iter().filter(is_in_time));
-        note.jobs = jobs.len() - late;
-        note.leave_out(before - note.jobs, "would come after the end of the scenario");
+        let mut played: Vec<_> = played.collect();
+        note.leave_out(read - played.len(), "came before the part that is played");
+        let begun = played.len();
+        played.retain(is_in_time);
+        note.leave_out(begun - played.len(), "would come after the end of the scenario");
+        note.jobs = played.len();
+        jobs.extend(played);
         notes.push(note);
     }
     jobs.sort_by_key(|job| job.submit_ms);

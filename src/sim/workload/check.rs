@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{
-    Executors, Generator, Job, OnLoss, Stage, TaskGroup, Work,
-    draw_check::{draw, sizes, weights},
+    Executors, Job, OnLoss, Stage, TaskGroup, Work,
+    generator_check::{generator, same_names},
     spec::{
         CheckpointSpec, ExecutorsSpec, GangSpec, GeneratorSpec, JobSpec, OnLossSpec, ResourcesSpec, StageSpec,
         TaskGroupSpec, TraceSpec, WorkloadSpec,
@@ -15,7 +15,6 @@ use crate::{
     model::Resources,
     policy::{
         checker::Checker,
-        duration,
         field::Field,
         spans::Path,
         spec::DurationSpec,
@@ -30,11 +29,11 @@ use crate::{
 /// Longest length of time that a scenario may name.
 pub const LONGEST: Duration = Duration::from_secs(10 * 365 * 86_400);
 
-/// Most jobs of one entry, most tasks of a stage, most containers of a group: more is a slip of the fingers.
-const MANY: u32 = 1_000_000;
+/// Most jobs that are written out: more are better drawn, or read from a trace.
+const MOST_WRITTEN: u32 = 100_000;
 
-/// Most jobs that all generators draw.
-const MOST_DRAWN: f64 = 1e7;
+/// Most tasks of a stage, most containers of a group: more is a slip of the fingers.
+pub const MANY: u32 = 1_000_000;
 
 /// The share of maps that are done before reducers are asked for (`mapreduce.job.reduce.slowstart.completedmaps`).
 const SLOW_START: f64 = 0.05;
@@ -47,21 +46,30 @@ pub struct Surroundings<'a> {
     pub workers: &'a [Resources],
     /// What a primary worker offers.
     pub primary: Option<Resources>,
+    /// What all workers that the cloud's quotas allow offer; `None`: no quota.
+    pub most: Option<Resources>,
     /// When the scenario ends, where it says so.
     pub end: Option<Duration>,
 }
 
 /// What a job is, whether it is written out or drawn.
-struct Body<'a> {
-    application_type: &'a Field<String>,
-    queue: &'a Field<String>,
-    master: &'a Field<ResourcesSpec>,
-    gang: &'a Field<GangSpec>,
-    stages: &'a Field<Vec<Field<StageSpec>>>,
-    executors: &'a Field<ExecutorsSpec>,
-    on_loss: &'a Field<OnLossSpec>,
+pub struct Body<'a> {
+    /// YARN's type.
+    pub application_type: &'a Field<String>,
+    /// The leaf queue.
+    pub queue: &'a Field<String>,
+    /// The application master.
+    pub master: &'a Field<ResourcesSpec>,
+    /// A gang.
+    pub gang: &'a Field<GangSpec>,
+    /// Stages of tasks.
+    pub stages: &'a Field<Vec<Field<StageSpec>>>,
+    /// Spark.
+    pub executors: &'a Field<ExecutorsSpec>,
+    /// What a loss means.
+    pub on_loss: &'a Field<OnLossSpec>,
     /// How long it works is drawn, and need not be written.
-    is_drawn: bool,
+    pub is_drawn: bool,
 }
 
 /// What is submitted.
@@ -106,21 +114,6 @@ pub fn each<T: Clone, U>(
     found
 }
 
-/// A generator's name is its stream of random numbers, and its jobs' name.
-fn same_names(c: &mut Checker<'_>, path: &Path, field: &Field<Vec<Field<GeneratorSpec>>>) {
-    let mut seen: Vec<&String> = Vec::new();
-    let items = field.value().map_or(&[][..], Vec::as_slice);
-    for (index, item) in items.iter().enumerate() {
-        let Some(name) = item.value().and_then(|spec| spec.name.value()) else { continue };
-        if seen.contains(&name) {
-            let path = path.index(index).key("name");
-            let message = format!("`{path}`: another generator is called `{name}` too");
-            c.error("duplicate-name", &path, message, |error| error);
-        }
-        seen.push(name);
-    }
-}
-
 /// A job, as often as it comes; `total` counts all of them.
 fn written(
     c: &mut Checker<'_>,
@@ -146,8 +139,8 @@ fn written(
     let job = job(c, path, &body, around);
     let (name, count, job) = (name?, count?, job?);
     *total = total.saturating_add(count);
-    if *total > MANY {
-        let message = format!("there are more than {MANY} jobs up to `{path}`");
+    if *total > MOST_WRITTEN {
+        let message = format!("there are more than {MOST_WRITTEN} jobs up to `{path}`");
         c.error("too-many-jobs", &path.key("count"), message, |error| error.help("see `generate` and `traces`"));
         return None;
     }
@@ -166,7 +159,8 @@ fn written(
     Some(jobs.collect())
 }
 
-fn job(c: &mut Checker<'_>, path: &Path, body: &Body<'_>, around: &Surroundings<'_>) -> Option<Job> {
+/// A job, not submitted yet and without a name.
+pub fn job(c: &mut Checker<'_>, path: &Path, body: &Body<'_>, around: &Surroundings<'_>) -> Option<Job> {
     let application_type = c.read(&path.key("type"), body.application_type);
     let queue = queue(c, &path.key("queue"), body.queue, around);
     let on_loss = on_loss(c, &path.key("onLoss"), body.on_loss);
@@ -294,89 +288,6 @@ fn executors(c: &mut Checker<'_>, path: &Path, spec: &ExecutorsSpec, is_drawn: b
     }))
 }
 
-/// A generator; `drawn` counts the jobs that all of them draw, on average.
-fn generator(
-    c: &mut Checker<'_>,
-    path: &Path,
-    spec: &GeneratorSpec,
-    around: &Surroundings<'_>,
-    drawn: &mut f64,
-) -> Option<Generator> {
-    let name = name(c, &path.key("name"), &spec.name);
-    c.missing(&path.key("jobsPerDay"), &spec.jobs_per_day);
-    let jobs_per_day = c.number(&path.key("jobsPerDay"), &spec.jobs_per_day, 0.0..=10_000_000.0);
-    let hours = weights::<24>(c, &path.key("hours"), &spec.hours);
-    let weekdays = weights::<7>(c, &path.key("weekdays"), &spec.weekdays);
-    let burst = c.number(&path.key("burst"), &spec.burst, 1.0..=f64::from(MANY)).unwrap_or(1.0);
-    let burst_spread = time(c, &path.key("burstSpread"), &spec.burst_spread, Duration::ZERO);
-    let from = time(c, &path.key("from"), &spec.from, Duration::ZERO).unwrap_or_default();
-    let until = until(c, &path.key("until"), &spec.until, from, around);
-    let duration = draw(c, &path.key("duration"), &spec.duration);
-    let body = Body {
-        application_type: &spec.application_type,
-        queue: &spec.queue,
-        master: &spec.master,
-        gang: &spec.gang,
-        stages: &spec.stages,
-        executors: &spec.executors,
-        on_loss: &spec.on_loss,
-        is_drawn: !matches!(spec.duration, Field::Absent),
-    };
-    let job = job(c, path, &body, around);
-    let sizes = sizes(c, &path.key("sizes"), &spec.sizes, job.as_ref());
-    let (job, until, jobs_per_day) = (job?, until?, jobs_per_day?);
-    never_fits(c, &path.key("name"), &job, around);
-    let days = until.saturating_sub(from).as_secs_f64() / 86_400.0;
-    *drawn += jobs_per_day * days;
-    if *drawn > MOST_DRAWN {
-        let message = format!("the generators up to `{path}` would draw {drawn:.0} jobs");
-        c.error("too-many-jobs", &path.key("jobsPerDay"), message, |error| error.help("ten million are allowed"));
-    }
-    let duration = match duration {
-        Some(draw) => draw,
-        None if body.is_drawn => return None,
-        None => super::Draw::Fixed(own_time(&job.work)),
-    };
-    Some(Generator {
-        name: name?,
-        from_ms: ms(from),
-        until_ms: ms(until),
-        jobs_per_day,
-        hours: hours?,
-        weekdays: weekdays?,
-        burst,
-        burst_spread_ms: ms(burst_spread?),
-        job,
-        duration,
-        sizes: sizes?,
-    })
-}
-
-/// How long a job's shape says that it works.
-fn own_time(work: &Work) -> Ms {
-    match work {
-        Work::Gang { duration_ms, .. } => *duration_ms,
-        Work::Stages(stages) => stages.first().map_or(0, |stage| stage.task_ms),
-        Work::Executors(executors) => executors.task_ms,
-    }
-}
-
-fn until(
-    c: &mut Checker<'_>,
-    path: &Path,
-    field: &Field<DurationSpec>,
-    from: Duration,
-    around: &Surroundings<'_>,
-) -> Option<Duration> {
-    let until = time(c, path, field, around.end.unwrap_or(from + duration::DAY))?;
-    if until <= from {
-        let message =
-            format!("`{path}` ({}) is not after `from` ({})", duration::format(until), duration::format(from));
-        c.error("until-before-from", path, message, |error| error);
-    }
-    Some(until)
-}
-
 /// Memory, cores and GPUs; a whole amount in a mapping of its own.
 pub fn container(c: &mut Checker<'_>, path: &Path, field: &Field<ResourcesSpec>) -> Option<Resources> {
     let spec = c.read(path, field)?;
@@ -400,7 +311,8 @@ fn amounts(
     Some(Resources::new(memory_mb?.into(), vcores?.into(), gpus?.into()))
 }
 
-fn name(c: &mut Checker<'_>, path: &Path, field: &Field<String>) -> Option<Arc<str>> {
+/// A name that is not empty.
+pub fn name(c: &mut Checker<'_>, path: &Path, field: &Field<String>) -> Option<Arc<str>> {
     let name = c.require(path, field)?;
     if name.trim().is_empty() {
         c.error("empty-name", path, format!("`{path}` is empty"), |error| error);
@@ -487,8 +399,8 @@ pub fn fits_somewhere(size: Resources, around: &Surroundings<'_>) -> bool {
     around.workers.is_empty() || around.workers.iter().any(|worker| size.fits(*worker))
 }
 
-/// Warns of a job with a container that fits no worker.
-fn never_fits(c: &mut Checker<'_>, path: &Path, job: &Job, around: &Surroundings<'_>) {
+/// Warns of a job with a container that fits no worker, and of a gang that is larger than the quotas allow.
+pub fn never_fits(c: &mut Checker<'_>, path: &Path, job: &Job, around: &Surroundings<'_>) {
     let named = |name: &str, size: Resources| (format!("a container of `{name}`"), size);
     let master = job.master.into_iter().map(|size| ("the application master".to_string(), size));
     let containers: Vec<_> = match &job.work {
@@ -496,15 +408,25 @@ fn never_fits(c: &mut Checker<'_>, path: &Path, job: &Job, around: &Surroundings
         Work::Stages(stages) => stages.iter().map(|stage| named(&stage.name, stage.resources)).collect(),
         Work::Executors(executors) => vec![("an executor".into(), executors.resources)],
     };
-    let mut all = master.chain(containers);
-    let Some((what, size)) = all.find(|(_, size)| !fits_somewhere(*size, around)) else { return };
-    let message = format!("no worker has room for {what}: the job would wait for ever");
-    c.warn("never-fits", path, message, |warning| warning.help(room(size, around)));
+    if let Some((what, size)) = master.chain(containers).find(|(_, size)| !fits_somewhere(*size, around)) {
+        let message = format!("no worker has room for {what}: the job would wait for ever");
+        c.warn("never-fits", path, message, |warning| warning.help(room(size, around)));
+        return;
+    }
+    let whole = job.full_size() + job.master.unwrap_or_default();
+    if let Some(most) = around.most.filter(|most| job.is_gang() && !whole.fits(*most)) {
+        let message = "the quotas allow no cluster that holds this gang: it would wait for ever";
+        let help = format!("it asks for {}; all workers offer {}", words(whole), words(most));
+        c.warn("never-whole", path, message, |warning| warning.help(help));
+    }
 }
 
 /// What a container asks for, and what there is.
 pub fn room(size: Resources, around: &Surroundings<'_>) -> String {
-    let words = |r: &Resources| format!("{} MB, {} cores, {} GPUs", r.memory_mb, r.vcores, r.gpus);
-    let workers: Vec<_> = around.workers.iter().map(words).collect();
-    format!("it asks for {}; a worker offers {}", words(&size), workers.join(" or "))
+    let workers: Vec<_> = around.workers.iter().map(|worker| words(*worker)).collect();
+    format!("it asks for {}; a worker offers {}", words(size), workers.join(" or "))
+}
+
+fn words(amount: Resources) -> String {
+    format!("{} MB, {} cores, {} GPUs", amount.memory_mb, amount.vcores, amount.gpus)
 }

@@ -2,8 +2,8 @@
 //! Hanafy et al., ASPLOS 2024).
 //!
 //! A row is a gang of `cpus` containers of one core each and no application master: GAIA's jobs keep their cores from
-//! their start to their end. Time counts from the first row. Rows without cores or without length are left out and
-//! counted.
+//! their start to their end. A part of a core is a whole one, counted. Time counts from the first row. Rows without cores
+//! or without length are left out and counted. Jobs are named after their lines.
 
 use std::sync::Arc;
 
@@ -22,17 +22,21 @@ const FIELDS: [&str; 3] = ["arrival_time", "length", "cpus"];
 pub fn read(source: &TraceSource, text: &str) -> Result<(Vec<Job>, TraceNote), TraceError> {
     let mut table = Table::with_header(&source.file, text, &FIELDS)?;
     let mut found: Vec<(Ms, u32, Ms, u64)> = Vec::new();
-    let (mut idle, mut short) = (0, 0);
+    let (mut idle, mut short, mut rounded) = (0, 0, 0);
     while let Some(row) = table.next_row() {
         match read_row(&row) {
             Err(bad) => table.bad(&bad),
-            Ok((_, 0, _)) => idle += 1,
+            Ok((_, 0.0, _)) => idle += 1,
             Ok((_, _, 0)) => short += 1,
-            Ok((at, cpus, length)) => found.push((at, cpus, length, row.line())),
+            Ok((at, cpus, length)) => {
+                rounded += usize::from(cpus.fract() > 0.0);
+                found.push((at, whole(cpus), length, row.line()));
+            }
         }
     }
     table.note.leave_out(idle, "asked for no core");
     table.note.leave_out(short, "worked for no time");
+    table.note.change(rounded, "ask for a part of a core and get a whole one");
     let note = table.finish()?;
     let first = found.iter().map(|(at, ..)| *at).min().unwrap_or(0);
     let worker: Arc<str> = "worker".into();
@@ -52,7 +56,17 @@ pub fn read(source: &TraceSource, text: &str) -> Result<(Vec<Job>, TraceNote), T
     Ok((jobs.collect(), note))
 }
 
-fn read_row(row: &Row) -> Result<(Ms, u32, Ms), BadRow> {
-    let (at, length) = (row.number("arrival_time")?, row.number("length")?);
-    Ok((to_ms(at * 1000.0), row.count("cpus")?, to_ms(length * 1000.0)))
+/// So many whole cores.
+fn whole(cpus: f64) -> u32 {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to a million")]
+    let cores = libm::ceil(cpus) as u32;
+    cores
+}
+
+fn read_row(row: &Row) -> Result<(Ms, f64, Ms), BadRow> {
+    let (at, length, cpus) = (row.number("arrival_time")?, row.number("length")?, row.number("cpus")?);
+    if cpus > 1e6 {
+        return Err(row.not("cpus", "a number up to 1000000"));
+    }
+    Ok((to_ms(at * 1000.0), cpus, to_ms(length * 1000.0)))
 }

@@ -3,7 +3,7 @@
 //! | file | what it does |
 //! |---|---|
 //! | [`spec`] | the workload as written |
-//! | [`check`], [`draw_check`], [`trace_check`] | from as written to as meant |
+//! | [`check`], [`generator_check`], [`draw_check`], [`trace_check`] | from as written to as meant |
 //! | [`build`](mod@build) | all parts put together, in the order of submission |
 //! | [`generate`] | jobs drawn at random |
 //! | [`table`] | rows of a trace, and what is said of bad ones |
@@ -14,6 +14,7 @@ pub mod check;
 pub mod draw_check;
 pub mod gaia;
 pub mod generate;
+pub mod generator_check;
 pub mod philly;
 pub mod rows;
 pub mod spec;

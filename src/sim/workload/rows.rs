@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
     model::Resources,
+    policy::checker::MAX_COUNT,
     sim::{Ms, random::to_ms, scenario::Queue},
 };
 
@@ -181,7 +182,11 @@ fn works_for_no_time(work: &Work) -> bool {
 }
 
 fn read_row(row: &Row) -> Result<(Head, Part), BadRow> {
-    let amount = |name: &'static str| row.field::<u64>(name, "a whole number");
+    let amount = |name: &'static str| {
+        let wanted = "a whole number up to 2147483647";
+        let amount = row.field::<u32>(name, wanted)?;
+        if amount > MAX_COUNT { Err(row.not(name, wanted)) } else { Ok(amount.into()) }
+    };
     let is_gang = match row.text("shape")? {
         "GANG" => true,
         "TASKS" => false,

@@ -45,7 +45,7 @@ pub struct JobSpec {
     #[schemars(extend("default" = "0s"))]
     pub at: Field<DurationSpec>,
     /// How many of them.
-    #[schemars(range(min = 1, max = 1_000_000), extend("default" = 1))]
+    #[schemars(range(min = 1, max = 100_000), extend("default" = 1))]
     pub count: Field<i64>,
     /// The time between one of them and the next.
     #[schemars(extend("default" = "0s"))]

@@ -27,6 +27,8 @@ pub(super) struct App {
     /// Nodes on which it has had containers.
     pub(super) touched: Vec<SlotId>,
     pub(super) work: Working,
+    /// Work that has counted so far, by group (see `losses`), in units times ms: lost where an attempt fails.
+    pub(super) earned: [u128; 2],
     /// When it began to work; of a gang its last beginning.
     pub(super) started_at: Option<Ms>,
     pub(super) ended_at: Option<Ms>,
@@ -35,6 +37,14 @@ pub(super) struct App {
     pub(super) containers_lost: u32,
     /// As it was shown last; `None` once it has changed.
     pub(super) view: Option<Arc<Application>>,
+}
+
+impl App {
+    /// Containers that it has or asks for, its master apart.
+    pub(super) fn held_and_asked(&self) -> u32 {
+        let asked: u32 = self.asks.iter().filter(|ask| !ask.is_master).map(|ask| ask.containers).sum();
+        u32::try_from(self.held.len()).unwrap_or(u32::MAX).saturating_add(asked)
+    }
 }
 
 /// How far an application is.
@@ -100,8 +110,16 @@ pub(super) struct Container {
     /// Stages: which one it works on. Gangs: of no meaning.
     pub(super) stage: u32,
     pub(super) granted_at: Ms,
+    /// Its machine registered with all its GPUs: what it does is booked.
+    pub(super) counts: bool,
     /// When its work began; `None`: it cannot work yet.
     pub(super) works_since: Option<Ms>,
+    /// Executors: since when it has nothing to do.
+    pub(super) idle_since: Ms,
+    /// When its machine died under it.
+    pub(super) stopped_at: Option<Ms>,
+    /// When its machine was gone, YARN not knowing: it is paid for until then.
+    pub(super) paid_until: Option<Ms>,
     /// Tasks that it works on.
     pub(super) tasks: u32,
     /// Its work that counted, and that was thrown away, before the work it does now, in ms.
@@ -136,6 +154,14 @@ impl Containers {
     pub(super) fn get_mut(&mut self, id: ContainerId) -> Option<&mut Container> {
         let (generation, container) = self.places.get_mut(id.index as usize)?;
         container.as_mut().filter(|_| *generation == id.generation)
+    }
+
+    /// All that there are.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (ContainerId, &Container)> {
+        (0..).zip(&self.places).filter_map(|(index, place)| {
+            let (generation, container) = place;
+            Some((ContainerId { index, generation: *generation }, container.as_ref()?))
+        })
     }
 
     pub(super) fn remove(&mut self, id: ContainerId) -> Option<Container> {

@@ -21,13 +21,20 @@ use crate::{
     },
 };
 
+/// An operation that ended so long ago is forgotten.
+const REMEMBERED_FOR: Ms = 86_400_000;
+
 /// An operation that waits for machines which never come ends after so long.
 const GIVES_UP_AFTER: Ms = 15 * 60_000;
 
 /// Orders and operations.
 #[derive(Debug, Default)]
 pub(super) struct Cloud {
-    operations: Vec<Operation>,
+    /// Those that it still knows of, the oldest first.
+    operations: VecDeque<Operation>,
+    /// How many it has forgotten: the number of the first one that it knows of.
+    forgotten: usize,
+    under_way: usize,
     /// Orders by their request id: the same id again names the same operation.
     requests: BTreeMap<String, usize>,
     pub(super) excluded: BTreeSet<SlotId>,
@@ -40,8 +47,10 @@ pub(super) struct Cloud {
 /// An order that was taken.
 #[derive(Debug)]
 struct Operation {
-    ended: Option<Result<(), Refusal>>,
-    /// How it will end.
+    request_id: String,
+    /// Since when it is over.
+    ended_at: Option<Ms>,
+    /// How it ends.
     outcome: Result<(), Refusal>,
 }
 
@@ -61,6 +70,12 @@ pub enum Refusal {
 }
 
 impl Cloud {
+    /// How many operations and how many requests it knows of, and how many operations have not ended: counted anew.
+    pub(super) fn books(&self) -> (usize, usize, usize) {
+        let under_way = self.operations.iter().filter(|operation| operation.ended_at.is_none()).count();
+        (self.operations.len(), self.requests.len(), under_way)
+    }
+
     pub(super) fn is_excluded(&self, slot: SlotId) -> bool {
         self.excluded.contains(&slot)
     }
@@ -119,17 +134,18 @@ impl World {
     /// # Errors
     /// How it failed.
     pub fn operation(&self, number: usize) -> Result<Option<()>, Option<Refusal>> {
-        let operation = self.cloud.operations.get(number).ok_or(None)?;
-        match operation.ended {
-            None => Ok(None),
-            Some(Ok(())) => Ok(Some(())),
-            Some(Err(refusal)) => Err(Some(refusal)),
+        let index = number.checked_sub(self.cloud.forgotten).ok_or(None)?;
+        let operation = self.cloud.operations.get(index).ok_or(None)?;
+        match (operation.ended_at, operation.outcome) {
+            (None, _) => Ok(None),
+            (Some(_), Ok(())) => Ok(Some(())),
+            (Some(_), Err(refusal)) => Err(Some(refusal)),
         }
     }
 
     /// How many orders are under way.
     pub fn orders_under_way(&self) -> usize {
-        self.cloud.operations.iter().rev().take(64).filter(|operation| operation.ended.is_none()).count()
+        self.cloud.under_way
     }
 
     fn may_order(&self) -> Result<(), Refusal> {
@@ -137,24 +153,39 @@ impl World {
     }
 
     fn take_order(&mut self, request_id: &str, ends_at: Ms, outcome: Result<(), Refusal>) -> usize {
-        let number = self.cloud.operations.len();
-        self.cloud.operations.push(Operation { ended: None, outcome });
+        self.forget_operations();
+        let number = self.cloud.forgotten + self.cloud.operations.len();
+        self.cloud.operations.push_back(Operation { request_id: request_id.to_owned(), ended_at: None, outcome });
         self.cloud.requests.insert(request_id.to_owned(), number);
+        self.cloud.under_way += 1;
         self.events.push(ends_at, Event::OperationEnds(u32::try_from(number).unwrap_or(u32::MAX)));
         number
     }
 
     pub(super) fn operation_ends(&mut self, number: u32) {
-        if let Some(operation) = self.cloud.operations.get_mut(number as usize) {
-            operation.ended = Some(operation.outcome);
+        let index = (number as usize).checked_sub(self.cloud.forgotten);
+        if let Some(operation) = index.and_then(|index| self.cloud.operations.get_mut(index)) {
+            operation.ended_at = Some(self.now);
+            self.cloud.under_way -= 1;
+            self.record.counts.orders_failed += u64::from(operation.outcome.is_err());
         }
     }
 
-    /// Machines of a group, or of all, that exist and are not being deleted.
+    fn forget_operations(&mut self) {
+        let now = self.now;
+        let is_old = |operation: &Operation| operation.ended_at.is_some_and(|ended| ended + REMEMBERED_FOR < now);
+        while self.cloud.operations.front().is_some_and(is_old) {
+            if let Some(operation) = self.cloud.operations.pop_front() {
+                self.cloud.requests.remove(&operation.request_id);
+                self.cloud.forgotten += 1;
+            }
+        }
+    }
+
+    /// Machines of a group, or of all, that exist; those that are being deleted count until they are gone.
     pub fn machines_of(&self, group: Option<GroupName>) -> u32 {
         let ours = self.slots.iter().filter(|slot| group.is_none_or(|group| slot.group == group));
-        let kept = ours.filter(|slot| slot.machine.as_ref().is_some_and(|machine| !machine.stopping));
-        u32::try_from(kept.count()).unwrap_or(u32::MAX)
+        u32::try_from(ours.filter(|slot| slot.machine.is_some()).count()).unwrap_or(u32::MAX)
     }
 
     /// The first host name of a group that no machine has.
@@ -228,7 +259,9 @@ impl World {
     }
 
     fn delete_machine(&mut self, slot: SlotId) {
-        let Some(machine) = self.slots[slot as usize].machine.as_mut().filter(|machine| !machine.stopping) else { return };
+        let Some(machine) = self.slots[slot as usize].machine.as_mut().filter(|machine| !machine.stopping) else {
+            return;
+        };
         machine.stopping = true;
         self.record.counts.deleted += 1;
         self.manager_stops(slot, Cause::Drain);
@@ -237,9 +270,10 @@ impl World {
         self.events.push(self.now + self.rules.delete_time, Event::Gone(slot, generation));
     }
 
-    /// A NodeManager that still serves is stopped with its machine.
+    /// A NodeManager that lives is stopped with its machine, and says goodbye.
     fn manager_stops(&mut self, slot: SlotId, cause: Cause) {
-        if self.slot(slot).node.as_ref().is_some_and(|node| node.state.is_active()) {
+        let entry = self.slot(slot);
+        if entry.is_alive() && entry.own_node().is_some_and(|node| node.state.is_active()) {
             self.leaves(slot, NodeState::Shutdown, cause);
         }
     }
@@ -252,6 +286,8 @@ impl World {
 
     fn remove_machine(&mut self, slot: SlotId) {
         let (now, minimum) = (self.now, self.rules.minimum_billed);
+        self.pay_off(slot);
+        self.rm.unhealthy.retain(|(_, other)| *other != slot);
         let entry = &mut self.slots[slot as usize];
         if let (Some(machine), Some(account)) = (entry.machine.take(), self.record.accounts.get_mut(&entry.group)) {
             machine.settle(now, minimum, account);
@@ -272,9 +308,8 @@ impl World {
 
     /// The cloud's list will show that something has changed.
     pub(super) fn list_changed(&mut self) {
-        self.cloud.list_is_stale = true;
-        if self.rules.list_lag > 0 {
-            // A simulator that skips idle stretches must not skip this.
+        if !std::mem::replace(&mut self.cloud.list_is_stale, true) && self.rules.list_lag > 0 {
+            // Nobody who skips idle stretches may skip this.
             self.events.push(self.now + self.rules.list_lag, Event::ListCatchesUp);
         }
     }

@@ -3,6 +3,7 @@
 use super::{
     AppId, ContainerId, Event, SlotId, World,
     applications::{AppAsk, Container},
+    machines::RmNode,
     packing,
     scheduler::Chosen,
 };
@@ -12,34 +13,40 @@ use crate::{model::NodeState, model::Resources, sim::Ms, sim::scenario::Placemen
 const PHASE_MS: Ms = 137;
 
 impl World {
-    /// The next heartbeat of a node, after now.
-    pub(super) fn next_beat(&self, slot: SlotId) -> Ms {
+    /// The next heartbeat of a node after an instant.
+    pub(super) fn next_beat(&self, slot: SlotId, after: Ms) -> Ms {
         let every = self.rules.heartbeat;
         let phase = Ms::from(slot) * PHASE_MS % every;
-        (self.now + every - phase) / every * every + phase
+        (after + every - phase) / every * every + phase
+    }
+
+    /// The next instant after which the scheduler may hand something out.
+    fn grants_after(&self) -> Ms {
+        self.now.max(self.rm.grants_from)
     }
 
     /// Whether YARN would place a container on this node.
-    fn takes_containers(&self, slot: SlotId) -> bool {
+    pub(super) fn takes_containers(&self, slot: SlotId) -> bool {
         let entry = self.slot(slot);
-        let up = entry.machine.as_ref().is_some_and(|machine| machine.manager_up && machine.dead_at.is_none());
-        up && self.rm.is_up && entry.node.as_ref().is_some_and(|node| node.state == NodeState::Running)
+        let may = self.rm.is_up && self.now >= self.rm.grants_from && entry.is_alive();
+        may && entry.own_node().is_some_and(|node| node.state == NodeState::Running)
     }
 
     /// Has the scheduler look at this node soon: it has room, or has got some.
     pub(super) fn arm(&mut self, slot: SlotId) {
         let waits = self.scheduler.has_waiting();
-        if self.scheduler.has_atomic() || (waits && self.rules.placement == Placement::Pack) {
+        let packs = self.rules.placement == Placement::Pack;
+        if self.scheduler.has_atomic() || (waits && packs) {
             self.arm_round();
         }
-        if !waits || self.rules.placement == Placement::Pack || !self.takes_containers(slot) {
+        let entry = self.slot(slot);
+        if !waits || packs || entry.armed || !self.rm.is_up || !entry.is_alive() {
             return;
         }
-        let at = self.next_beat(slot);
-        if let Some(node) = &mut self.slots[slot as usize].node
-            && !node.armed
-        {
-            node.armed = true;
+        let room = entry.own_node().filter(|node| node.state == NodeState::Running).map(RmNode::free);
+        if room.is_some_and(|room| self.scheduler.wants(room)) {
+            let at = self.next_beat(slot, self.grants_after());
+            self.slots[slot as usize].armed = true;
             self.events.push(at, Event::Heartbeat(slot));
         }
     }
@@ -50,8 +57,8 @@ impl World {
             return self.arm_round();
         }
         for index in 0..self.slots.len() {
-            let has_room = self.slots[index].node.as_ref().is_some_and(|node| !node.armed && size.fits(node.free()));
-            if has_room {
+            let entry = &self.slots[index];
+            if !entry.armed && entry.node.as_ref().is_some_and(|node| size.fits(node.free())) {
                 self.arm(u32::try_from(index).unwrap_or(u32::MAX));
             }
         }
@@ -69,27 +76,23 @@ impl World {
         if !self.round_armed {
             self.round_armed = true;
             let every = self.rules.heartbeat;
-            self.events.push((self.now / every + 1) * every, Event::Round);
+            self.events.push((self.grants_after() / every + 1) * every, Event::Round);
         }
     }
 
     /// A NodeManager reports.
     pub(super) fn heartbeat(&mut self, slot: SlotId) {
-        if let Some(node) = &mut self.slots[slot as usize].node {
-            node.armed = false;
-        }
+        self.slots[slot as usize].armed = false;
         if !self.takes_containers(slot) {
             return;
         }
         for _ in 0..self.rules.per_heartbeat {
-            let Some(room) = self.slot(slot).node.as_ref().map(|node| node.free()) else { return };
+            let Some(room) = self.slot(slot).node.as_ref().map(RmNode::free) else { return };
+            // What stays for a limit of its queue waits for an end elsewhere, not for the next heartbeat.
             let Some(chosen) = self.scheduler.choose(room, self.offered, |_| false) else { return };
             self.grant(chosen, slot);
         }
-        let room = self.slot(slot).node.as_ref().map(|node| node.free()).unwrap_or_default();
-        if self.scheduler.wants(room) {
-            self.arm(slot);
-        }
+        self.arm(slot);
     }
 
     /// The scheduler looks at all nodes: gangs that are granted whole, and, where containers are packed, all the rest.
@@ -97,6 +100,9 @@ impl World {
         self.round_armed = false;
         if !self.rm.is_up {
             return;
+        }
+        if self.now < self.rm.grants_from {
+            return self.arm_round();
         }
         for queue in 0..self.scheduler.queues.len() {
             let gangs: Vec<_> = self.scheduler.queues[queue].atomic.iter().copied().collect();
@@ -113,7 +119,7 @@ impl World {
         let everything = Resources::new(u64::MAX, u64::MAX, u64::MAX);
         let mut fits_nowhere = Vec::new();
         while let Some(chosen) = self.scheduler.choose(everything, self.offered, |size| fits_nowhere.contains(&size)) {
-            match self.fullest_with_room(chosen.size, |slot| self.slots[slot].node.as_ref().map(|node| node.free())) {
+            match self.fullest_with_room(chosen.size, |slot| self.slots[slot].node.as_ref().map(RmNode::free)) {
                 Some(slot) => self.grant(chosen, slot),
                 None => fits_nowhere.push(chosen.size),
             }
@@ -133,7 +139,7 @@ impl World {
     /// Grants all that a gang asks for, or nothing.
     fn grant_whole(&mut self, queue: usize, app: AppId) {
         let mut rooms: Vec<_> =
-            self.slots.iter().map(|slot| slot.node.as_ref().map(|node| node.free()).unwrap_or_default()).collect();
+            self.slots.iter().map(|slot| slot.node.as_ref().map(RmNode::free).unwrap_or_default()).collect();
         let asks: Vec<AppAsk> = self.apps[app as usize].asks.clone();
         let whole = asks.iter().map(|ask| ask.resources.times(ask.containers.into())).sum();
         if !self.scheduler.queues[queue].may_hold(whole, self.offered) {
@@ -167,7 +173,11 @@ impl World {
             is_master,
             stage,
             granted_at: self.now,
+            counts: self.slot(slot).machine.as_ref().is_some_and(|machine| machine.registered_at.is_some()),
             works_since: None,
+            idle_since: self.now,
+            stopped_at: None,
+            paid_until: None,
             tasks: 0,
             useful_ms: 0,
             lost_ms: 0,

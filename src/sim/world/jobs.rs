@@ -3,6 +3,7 @@
 use super::{
     AppId, ContainerId, Event, World,
     applications::{App, AppAsk, ExecutorProgress, Phase, StageProgress, Working},
+    losses::worked,
     packing,
 };
 use crate::{
@@ -30,6 +31,7 @@ impl World {
             used: Resources::default(),
             touched: Vec::new(),
             work,
+            earned: [0; 2],
             started_at: None,
             ended_at: None,
             succeeded: false,
@@ -51,26 +53,26 @@ impl World {
         };
         self.app(id).phase = Phase::Accepted;
         let ask = AppAsk { resources, priority: MASTER_PRIORITY, containers: 1, is_master: true };
-        if !self.may_ever_be_granted(&[ask]) {
+        // YARN measures a master as the application is submitted; one of a later attempt waits.
+        if self.apps[id as usize].restarts == 0 && !self.may_ever_be_granted(resources) {
             return self.reject(id);
         }
         self.app(id).asks = vec![ask];
         self.count_asked(resources, 1);
-        let (queue, generation) = (self.apps[id as usize].queue, self.apps[id as usize].generation);
-        self.scheduler.queues[queue].inactive.insert((id, generation));
+        let queue = self.apps[id as usize].queue;
+        self.scheduler.queues[queue].inactive.insert(id);
         self.activate(queue);
     }
 
     /// Activates applications of a queue, as many as their masters' share allows.
     pub(super) fn activate(&mut self, queue: usize) {
-        while let Some((id, generation)) = self.scheduler.queues[queue].inactive.first().copied() {
+        while let Some(id) = self.scheduler.queues[queue].inactive.first().copied() {
             let master = self.job(id).master.unwrap_or_default();
             let state = &mut self.scheduler.queues[queue];
             if !state.may_activate(master, self.offered) {
-                self.scheduler.limited = true;
                 return;
             }
-            state.inactive.remove(&(id, generation));
+            state.inactive.remove(&id);
             state.active += 1;
             state.masters += master;
             self.app(id).is_active = true;
@@ -87,11 +89,11 @@ impl World {
     }
 
     /// YARN refuses an ask that is larger than the largest registered node, resource by resource. Where none is
-    /// registered, its configured maximum holds, which is beyond any ask.
-    pub(super) fn may_ever_be_granted(&self, asks: &[AppAsk]) -> bool {
-        let active = self.slots.iter().filter_map(|slot| slot.node.as_ref()).filter(|node| node.state.is_active());
-        let largest = active.map(|node| node.total).reduce(largest_parts);
-        largest.is_none_or(|largest| asks.iter().all(|ask| ask.resources.fits(largest)))
+    /// registered, and right after a start, its configured maximum holds, which is beyond any ask.
+    pub(super) fn may_ever_be_granted(&self, size: Resources) -> bool {
+        let registered = self.slots.iter().filter_map(|slot| slot.node.as_ref()?.registered());
+        let largest = registered.reduce(largest_parts);
+        self.now < self.rm.grants_from || largest.is_none_or(|largest| size.fits(largest))
     }
 
     /// An application whose ask was refused fails.
@@ -101,9 +103,10 @@ impl World {
     }
 
     pub(super) fn master_ready(&mut self, id: AppId, generation: u32) {
-        let app = self.app(id);
-        if app.generation == generation && app.phase == Phase::MasterStarts {
-            app.phase = Phase::Running;
+        let app = &self.apps[id as usize];
+        let lives = app.master.and_then(|id| self.containers.get(id)).is_some_and(|master| master.stopped_at.is_none());
+        if lives && app.generation == generation && app.phase == Phase::MasterStarts {
+            self.app(id).phase = Phase::Running;
             self.begin(id);
         }
     }
@@ -130,10 +133,13 @@ impl World {
 
     /// Replaces all that an application asks for.
     pub(super) fn ask(&mut self, id: AppId, asks: Vec<AppAsk>) {
-        if !self.may_ever_be_granted(&asks) {
+        if !asks.iter().all(|ask| self.may_ever_be_granted(ask.resources)) {
             return self.reject(id);
         }
         self.withdraw(id);
+        if asks.is_empty() {
+            return self.gang_granted(id, self.now);
+        }
         self.app(id).asks = asks;
         let is_whole = self.rules.atomic && self.job(id).is_gang();
         let queue = self.apps[id as usize].queue;
@@ -172,7 +178,7 @@ impl World {
 
     /// Takes back all that an application asks for.
     pub(super) fn withdraw(&mut self, id: AppId) {
-        let (queue, generation) = (self.apps[id as usize].queue, self.apps[id as usize].generation);
+        let queue = self.apps[id as usize].queue;
         for index in 0..self.apps[id as usize].asks.len() {
             self.delist(id, index);
             let AppAsk { resources, containers, .. } = self.apps[id as usize].asks[index];
@@ -180,7 +186,7 @@ impl World {
             self.count_demand(resources, containers, false);
         }
         self.app(id).asks.clear();
-        self.scheduler.queues[queue].inactive.remove(&(id, generation));
+        self.scheduler.queues[queue].inactive.remove(&id);
         self.scheduler.queues[queue].atomic.remove(&id);
     }
 
@@ -223,8 +229,12 @@ impl World {
         if containers == 0 {
             return;
         }
+        if !self.may_ever_be_granted(resources) {
+            return self.reject(id);
+        }
         let asks = &mut self.app(id).asks;
-        let known = asks.iter().position(|ask| !ask.is_master && ask.priority == priority && ask.resources == resources);
+        let known =
+            asks.iter().position(|ask| !ask.is_master && ask.priority == priority && ask.resources == resources);
         let index = known.unwrap_or_else(|| {
             asks.push(AppAsk { resources, priority, containers: 0, is_master: false });
             asks.len() - 1
@@ -274,17 +284,18 @@ impl World {
         }
     }
 
-    /// A gang that has all its containers begins to work.
+    /// A gang that has all its containers, and its master, begins to work; not where one is on a machine that has died.
     fn gang_granted(&mut self, id: AppId, starts_at: Ms) {
-        if self.apps[id as usize].asks.iter().any(|ask| ask.containers > 0) {
+        let app = &self.apps[id as usize];
+        let lives = |id: &ContainerId| self.containers.get(*id).is_some_and(|container| container.stopped_at.is_none());
+        if app.asks.iter().any(|ask| ask.containers > 0) || !app.held.iter().chain(&app.master).all(lives) {
             return;
         }
         let Work::Gang { duration_ms, .. } = self.job(id).work else { return };
         let Working::Gang { saved_ms } = self.apps[id as usize].work else { return };
         self.starts(id, starts_at);
-        let held = self.apps[id as usize].held.clone();
-        for container in held {
-            if let Some(container) = self.containers.get_mut(container) {
+        for container in &self.apps[id as usize].held {
+            if let Some(container) = self.containers.get_mut(*container) {
                 container.works_since = Some(starts_at);
             }
         }
@@ -307,11 +318,11 @@ impl World {
         if app.generation != generation || app.phase != Phase::Running {
             return;
         }
-        for container in app.held.clone() {
-            let now = self.now;
-            if let Some(container) = self.containers.get_mut(container) {
-                container.useful_ms += container.works_since.map_or(0, |since| now.saturating_sub(since));
-            }
+        for container in &app.held {
+            let Some(container) = self.containers.get_mut(*container) else { continue };
+            // One that died is not missed by those that go on without it; what it had done is lost all the same.
+            let spent = worked(container, self.now);
+            *(if container.stopped_at.is_some() { &mut container.lost_ms } else { &mut container.useful_ms }) += spent;
         }
         self.finish(id, true);
     }
@@ -319,8 +330,13 @@ impl World {
     /// The application ends, and gives all back.
     pub(super) fn finish(&mut self, id: AppId, succeeded: bool) {
         self.withdraw(id);
-        for container in std::mem::take(&mut self.app(id).held) {
-            self.release(container);
+        if succeeded {
+            for container in std::mem::take(&mut self.app(id).held) {
+                self.release(container);
+            }
+        } else {
+            self.throw_away(id);
+            self.forfeit(id);
         }
         if let Some(master) = self.app(id).master.take() {
             self.release_master(master, succeeded);
@@ -331,6 +347,7 @@ impl World {
         (app.phase, app.ended_at, app.succeeded, app.view) = (Phase::Ended, Some(now), succeeded, None);
         let counter = if app.started_at.is_some() { &mut self.record.running } else { &mut self.record.waiting };
         *counter -= 1;
+        self.record.last_end = now;
         self.live.remove(&id);
         self.leave_nodes(id);
         let queue = self.apps[id as usize].queue;
@@ -351,12 +368,12 @@ impl World {
     /// Nodes that drain wait for the application no more.
     fn leave_nodes(&mut self, id: AppId) {
         for slot in std::mem::take(&mut self.app(id).touched) {
-            let at = self.next_beat(slot);
-            let entry = &mut self.slots[slot as usize];
-            let Some(node) = &mut entry.node else { continue };
-            node.apps.retain(|(app, _)| *app != id);
+            let at = self.next_beat(slot, self.now);
+            let Some(node) = &mut self.slots[slot as usize].node else { continue };
+            let Some(place) = node.apps.iter().position(|(app, _)| *app == id) else { continue };
+            node.apps.remove(place);
             if node.state == NodeState::Decommissioning {
-                self.events.push(at, Event::DrainCheck(slot, entry.generation));
+                self.events.push(at, Event::DrainCheck(slot, node.generation));
             }
         }
     }

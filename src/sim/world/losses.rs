@@ -1,13 +1,16 @@
 //! How containers end: released by their application, or lost; and what a loss does to the application.
 
 use super::{
-    AppId, ContainerId, World,
+    AppId, ContainerId, SlotId, World,
     applications::{Container, Phase, Working},
     jobs::fresh,
 };
-use crate::sim::{
-    Ms,
-    workload::{OnLoss, Work},
+use crate::{
+    model::GroupName,
+    sim::{
+        Ms,
+        workload::{OnLoss, Work},
+    },
 };
 
 /// Who ended a container.
@@ -15,7 +18,7 @@ use crate::sim::{
 pub(super) enum Cause {
     /// A decommission, a recommission or a deletion: our doing.
     Drain,
-    /// A machine that died or was taken away, a ResourceManager that restarted.
+    /// A machine that died or was taken away, a node that is not well, a ResourceManager that restarted.
     Fault,
 }
 
@@ -29,9 +32,10 @@ impl World {
         self.allocated_containers -= 1;
         self.count_demand(resources, 1, false);
         self.change_used(app, |used| used.saturating_sub(resources));
-        self.arm(slot);
         if std::mem::take(&mut self.scheduler.limited) {
             self.arm_all();
+        } else {
+            self.arm(slot);
         }
         self.seen_change();
         Some(container)
@@ -41,7 +45,10 @@ impl World {
         let now = self.now;
         let entry = &mut self.slots[container.slot as usize];
         if let Some(node) = &mut entry.node {
-            node.containers.retain(|other| *other != id);
+            // Mostly one of the last that came.
+            if let Some(place) = node.containers.iter().rposition(|other| *other == id) {
+                node.containers.remove(place);
+            }
             node.used = node.used.saturating_sub(container.resources);
             node.view = None;
             if let Some(machine) = &mut entry.machine
@@ -54,27 +61,56 @@ impl World {
         self.book(container);
     }
 
+    /// GPUs, or MB of memory in a group whose machines have none.
+    fn units(&self, slot: SlotId, container: &Container) -> u128 {
+        let group = self.group(self.slot(slot).group);
+        let counts_gpus = group.is_some_and(|group| group.worker.gpus > 0);
+        u128::from(if counts_gpus { container.resources.gpus } else { container.resources.memory_mb })
+    }
+
     /// Writes what a container held, up to now, to the account of its group.
     fn book(&mut self, container: &Container) {
-        let now = self.now;
-        let entry = &mut self.slots[container.slot as usize];
-        let Some(account) = self.record.accounts.get_mut(&entry.group) else { return };
-        let counts_gpus = self.scenario.cloud.groups.get(&entry.group).is_some_and(|group| group.worker.gpus > 0);
-        let units = u128::from(if counts_gpus { container.resources.gpus } else { container.resources.memory_mb });
-        let held_ms = now - container.granted_at;
         // Of a machine that registered without its GPUs everything is booked as its boot.
-        let Some(machine) = entry.machine.as_mut().filter(|machine| machine.registered_at.is_some()) else { return };
-        machine.container_units += u128::from(held_ms) * units;
-        account.useful += u128::from(container.useful_ms) * units;
+        if !container.counts {
+            return;
+        }
+        let units = self.units(container.slot, container);
+        let held_ms = container.paid_until.unwrap_or(self.now) - container.granted_at;
+        let entry = &mut self.slots[container.slot as usize];
+        if let (None, Some(machine)) = (container.paid_until, &mut entry.machine) {
+            machine.container_units += u128::from(held_ms) * units;
+        }
+        let Some(account) = self.record.accounts.get_mut(&entry.group) else { return };
+        let useful = u128::from(container.useful_ms) * units;
+        account.useful += useful;
         account.lost += u128::from(container.lost_ms) * units;
         account.held += u128::from(held_ms - container.useful_ms - container.lost_ms) * units;
+        let place = usize::from(entry.group == GroupName::Secondary);
+        self.apps[container.app as usize].earned[place] += useful;
+    }
+
+    /// A machine is gone, and YARN does not know: its containers are paid for until now, whatever becomes of them.
+    pub(super) fn pay_off(&mut self, slot: SlotId) {
+        if self.slot(slot).own_node().is_none() {
+            return;
+        }
+        let now = self.now;
+        for id in self.containers_on(slot) {
+            let Some(container) = self.containers.get_mut(id) else { continue };
+            container.paid_until = Some(now);
+            let container = *container;
+            let units = if container.counts { self.units(slot, &container) } else { 0 };
+            if let Some(machine) = &mut self.slots[slot as usize].machine {
+                machine.container_units += u128::from(now - container.granted_at) * units;
+            }
+        }
     }
 
     /// An application's master ends with it: its time counted where the application ended well.
     pub(super) fn release_master(&mut self, id: ContainerId, succeeded: bool) {
         let now = self.now;
         if let Some(master) = self.containers.get_mut(id) {
-            let spent = now - master.granted_at;
+            let spent = master.stopped_at.unwrap_or(now) - master.granted_at;
             if succeeded { master.useful_ms = spent } else { master.lost_ms = spent }
         }
         self.release(id);
@@ -82,21 +118,18 @@ impl World {
 
     /// At the end of the run: what containers have done until now counts.
     pub(super) fn close_containers(&mut self) {
+        let now = self.now;
         let live: Vec<_> = self.live.iter().copied().collect();
         for app in live {
             let app = &self.apps[app as usize];
-            let (held, master) = (app.held.clone(), app.master);
-            for id in held {
-                let now = self.now;
-                let Some(container) = self.containers.get_mut(id) else { continue };
-                container.useful_ms += worked(container, now);
-                container.works_since = None;
-                let container = *container;
+            for id in app.held.iter().chain(&app.master).copied().collect::<Vec<_>>() {
+                let Some(mut container) = self.containers.get(id).copied() else { continue };
+                container.useful_ms += if container.is_master {
+                    container.stopped_at.unwrap_or(now) - container.granted_at
+                } else {
+                    worked(&container, now)
+                };
                 self.book(&container);
-            }
-            if let Some(mut master) = master.and_then(|id| self.containers.get(id).copied()) {
-                master.useful_ms = self.now - master.granted_at;
-                self.book(&master);
             }
         }
     }
@@ -120,38 +153,61 @@ impl World {
         }
     }
 
-    /// All containers of these nodes' lists are ended by others.
-    pub(super) fn lose_all(&mut self, containers: Vec<ContainerId>, cause: Cause) {
+    /// All containers of a node's list are ended by others.
+    pub(super) fn lose_all(&mut self, containers: &[ContainerId], cause: Cause) {
         // One that restarts its application ends others of the list with it: they are not there any more.
         for id in containers {
-            self.lose(id, cause);
+            self.lose(*id, cause);
         }
     }
 
-    /// The application master is gone: another attempt begins from nothing.
+    pub(super) fn lose_all_of(&mut self, slot: SlotId, cause: Cause) {
+        let containers = self.containers_on(slot);
+        self.lose_all(&containers, cause);
+    }
+
+    /// The application master is gone: another attempt begins, from nothing or from the last checkpoint.
     fn attempt_fails(&mut self, id: AppId) {
-        self.throw_away(id);
+        let work = if let (Working::Gang { .. }, OnLoss::Checkpoint { .. }) =
+            (&self.apps[id as usize].work, self.job(id).on_loss)
+        {
+            Working::Gang { saved_ms: self.give_back_gang(id) }
+        } else {
+            self.throw_away(id);
+            self.forfeit(id);
+            fresh(&self.job(id).work)
+        };
         if let Some(master) = self.app(id).master.take() {
             self.release_master(master, false);
         }
         self.withdraw(id);
         self.deactivate(id);
         self.app(id).generation += 1;
-        self.app(id).work = fresh(&self.job(id).work);
+        self.app(id).work = work;
         self.starts_over(id);
-        let master = self.job(id).master;
-        self.accept(id, master);
+        self.accept(id, self.job(id).master);
+        self.activate(self.apps[id as usize].queue);
     }
 
     /// Its work so far is lost, its containers are given back.
-    fn throw_away(&mut self, id: AppId) {
-        for container in std::mem::take(&mut self.app(id).held) {
-            let until = self.worked_until(container);
-            if let Some(container) = self.containers.get_mut(container) {
-                container.lost_ms += worked(container, until) + container.useful_ms;
+    pub(super) fn throw_away(&mut self, id: AppId) {
+        let now = self.now;
+        for id in std::mem::take(&mut self.app(id).held) {
+            if let Some(container) = self.containers.get_mut(id) {
+                container.lost_ms += worked(container, now) + container.useful_ms;
                 container.useful_ms = 0;
             }
-            self.release(container);
+            self.release(id);
+        }
+    }
+
+    /// What has counted so far is to be done again.
+    pub(super) fn forfeit(&mut self, id: AppId) {
+        for (group, units) in GroupName::ALL.iter().zip(std::mem::take(&mut self.app(id).earned)) {
+            if let Some(account) = self.record.accounts.get_mut(group) {
+                account.useful -= units;
+                account.lost += units;
+            }
         }
     }
 
@@ -167,33 +223,31 @@ impl World {
 
     fn gang_loses(&mut self, id: AppId, container: ContainerId) {
         let app = &self.apps[id as usize];
-        let began = app.started_at.filter(|_| app.asks.iter().all(|ask| ask.containers == 0));
-        match (began, self.job(id).on_loss) {
+        match (app.started_at, self.job(id).on_loss) {
             (None, _) => self.replace(id, container),
             (Some(_), OnLoss::Continue) => self.go_on_without(id, container),
-            (Some(began), OnLoss::Restart) => self.restart_gang(id, began, None),
-            (Some(began), OnLoss::Checkpoint { every_ms }) => self.restart_gang(id, began, Some(every_ms)),
+            (Some(_), OnLoss::Restart | OnLoss::Checkpoint { .. }) => self.restart_gang(id),
         }
     }
 
-    /// A gang that is not complete asks for another container.
+    /// A gang that does not work yet asks for another container.
     fn replace(&mut self, id: AppId, container: ContainerId) {
         self.app(id).held.retain(|other| *other != container);
         let Some(lost) = self.release(container) else { return };
         let priority = i32::try_from(lost.stage).unwrap_or(0);
         if self.rules.atomic {
             // Granted whole, it never lacks a part: what it still has goes back, and all is asked for anew.
-            return self.restart_gang(id, self.now, None);
+            return self.restart_gang(id);
         }
         self.ask_more(id, priority, lost.resources, 1);
     }
 
     /// TonY's way: the others go on, and end as if nothing had happened.
     fn go_on_without(&mut self, id: AppId, container: ContainerId) {
-        let until = self.worked_until(container);
+        let now = self.now;
         self.app(id).held.retain(|other| *other != container);
         if let Some(lost) = self.containers.get_mut(container) {
-            lost.lost_ms += worked(lost, until);
+            lost.lost_ms += worked(lost, now);
         }
         self.release(container);
         if self.apps[id as usize].held.is_empty() {
@@ -201,23 +255,9 @@ impl World {
         }
     }
 
-    /// The whole gang is given back and asked for anew; what a checkpoint has kept counts.
-    fn restart_gang(&mut self, id: AppId, began: Ms, every_ms: Option<Ms>) {
-        let Working::Gang { saved_ms } = self.apps[id as usize].work else { return };
-        let held = std::mem::take(&mut self.app(id).held);
-        let until = held.iter().map(|container| self.worked_until(*container)).min().unwrap_or(self.now);
-        let done = saved_ms + until.saturating_sub(began);
-        let kept = every_ms.map_or(saved_ms, |every| (done - done % every.max(1)).max(saved_ms));
-        for container in held {
-            let now = self.now;
-            if let Some(container) = self.containers.get_mut(container) {
-                let spent = worked(container, now);
-                let counted = (kept - saved_ms).min(spent);
-                container.useful_ms += counted;
-                container.lost_ms += spent - counted;
-            }
-            self.release(container);
-        }
+    /// The whole gang is given back and asked for anew.
+    fn restart_gang(&mut self, id: AppId) {
+        let kept = self.give_back_gang(id);
         let app = self.app(id);
         app.work = Working::Gang { saved_ms: kept };
         app.generation += 1;
@@ -227,15 +267,34 @@ impl World {
         }
     }
 
-    /// Until when a container's machine worked: it may be dead for a while before YARN notices.
-    pub(super) fn worked_until(&self, id: ContainerId) -> Ms {
-        let container = self.containers.get(id);
-        let machine = container.and_then(|container| self.slot(container.slot).machine.as_ref());
-        machine.and_then(|machine| machine.dead_at).unwrap_or(self.now).min(self.now)
+    /// All containers of a gang but its master are given back; returns the work that its checkpoints keep.
+    fn give_back_gang(&mut self, id: AppId) -> Ms {
+        let now = self.now;
+        let Working::Gang { saved_ms } = self.apps[id as usize].work else { return 0 };
+        let held = std::mem::take(&mut self.app(id).held);
+        // It stood still from the moment when the first of its machines had died.
+        let stopped = held.iter().filter_map(|id| self.containers.get(*id)?.stopped_at).min().unwrap_or(now);
+        let began = self.apps[id as usize].started_at.unwrap_or(now);
+        let done = saved_ms + stopped.saturating_sub(began);
+        let kept = match self.job(id).on_loss {
+            OnLoss::Checkpoint { every_ms } => (done - done % every_ms.max(1)).max(saved_ms),
+            OnLoss::Restart | OnLoss::Continue => saved_ms,
+        };
+        for container in held {
+            if let Some(container) = self.containers.get_mut(container) {
+                let spent = worked(container, now);
+                let counted = (kept - saved_ms).min(spent);
+                container.useful_ms += counted;
+                container.lost_ms += spent - counted;
+            }
+            self.release(container);
+        }
+        kept
     }
 }
 
-/// How long a container has worked on what it does now.
-pub(super) fn worked(container: &Container, until: Ms) -> Ms {
+/// How long a container has worked on what it does now; on a machine that has died, until then.
+pub(super) fn worked(container: &Container, now: Ms) -> Ms {
+    let until = container.stopped_at.unwrap_or(now);
     container.works_since.map_or(0, |since| until.saturating_sub(since))
 }

@@ -17,7 +17,10 @@ pub(super) struct Slot {
     /// Counts the machines that had this name: an event of an earlier one is void.
     pub(super) generation: u32,
     pub(super) machine: Option<Machine>,
+    /// The node may outlive its machine: YARN gives up on one that went without a word only after a while.
     pub(super) node: Option<RmNode>,
+    /// A heartbeat is on its way.
+    pub(super) armed: bool,
     /// What it was counted as last.
     pub(super) counted: Option<Standing>,
 }
@@ -29,6 +32,8 @@ pub(super) struct Machine {
     pub(super) up_at: Option<Ms>,
     /// When its NodeManager registered with all its GPUs.
     pub(super) registered_at: Option<Ms>,
+    /// Its NodeManager has come to the ResourceManager: it was taken, with or without its GPUs, or sent away.
+    pub(super) has_come: bool,
     /// It will never register.
     pub(super) never_registers: bool,
     /// It registers without its GPUs.
@@ -51,6 +56,7 @@ impl Machine {
         Self {
             up_at: None,
             registered_at: None,
+            has_come: false,
             never_registers: false,
             without_gpus: false,
             dead_at: None,
@@ -82,6 +88,8 @@ impl Machine {
 /// A node as the ResourceManager lists it.
 #[derive(Debug)]
 pub(super) struct RmNode {
+    /// Which of the slot's machines it belongs to.
+    pub(super) generation: u32,
     pub(super) state: NodeState,
     /// What its NodeManager declares: what it may hand out now.
     pub(super) total: Resources,
@@ -96,15 +104,14 @@ pub(super) struct RmNode {
     /// When its drain ends, whatever runs.
     pub(super) deadline: Option<Ms>,
     pub(super) health_report: &'static str,
-    /// A heartbeat is on its way.
-    pub(super) armed: bool,
     /// As it was shown last; `None` once it has changed.
     pub(super) view: Option<Arc<Node>>,
 }
 
 impl RmNode {
-    pub(super) fn running(total: Resources) -> Self {
+    pub(super) fn running(generation: u32, total: Resources) -> Self {
         Self {
+            generation,
             state: NodeState::Running,
             total,
             used: Resources::default(),
@@ -114,7 +121,6 @@ impl RmNode {
             drains_since: 0,
             deadline: None,
             health_report: "",
-            armed: false,
             view: None,
         }
     }
@@ -122,6 +128,21 @@ impl RmNode {
     /// What may still be given away here.
     pub(super) fn free(&self) -> Resources {
         self.total.saturating_sub(self.used)
+    }
+
+    /// What the scheduler counts of it: nothing of a node that it does not have (unhealthy, gone), of a draining node
+    /// just what is in use.
+    pub(super) fn registered(&self) -> Option<Resources> {
+        match self.state {
+            NodeState::Running | NodeState::New => Some(self.total),
+            NodeState::Decommissioning => Some(self.used),
+            _ => None,
+        }
+    }
+
+    /// What it takes containers with.
+    pub(super) fn offers(&self) -> Resources {
+        if self.state == NodeState::Running { self.total } else { Resources::default() }
     }
 }
 
@@ -139,7 +160,17 @@ pub(super) enum Standing {
 
 impl Slot {
     pub(super) fn new(host: String, group: GroupName) -> Self {
-        Self { host, group, generation: 0, machine: None, node: None, counted: None }
+        Self { host, group, generation: 0, machine: None, node: None, armed: false, counted: None }
+    }
+
+    /// The node that its present machine is to YARN.
+    pub(super) fn own_node(&self) -> Option<&RmNode> {
+        self.node.as_ref().filter(|node| node.generation == self.generation)
+    }
+
+    /// Whether a NodeManager that lives runs there.
+    pub(super) fn is_alive(&self) -> bool {
+        self.machine.as_ref().is_some_and(|machine| machine.manager_up && machine.dead_at.is_none())
     }
 
     /// What its machine is worth to YARN just now; `full` is what its group's workers offer.
@@ -154,9 +185,11 @@ impl Slot {
         if machine.dead_at.is_some() || machine.never_registers {
             return Some(Standing::Broken);
         }
-        let Some(node) = self.node.as_ref().filter(|_| machine.manager_up || machine.registered_at.is_some()) else {
+        if !machine.has_come {
             return Some(Standing::Booting);
-        };
+        }
+        // Forgotten by a ResourceManager that started after its NodeManager had gone.
+        let Some(node) = self.node.as_ref() else { return Some(Standing::Broken) };
         Some(match node.state {
             NodeState::Running if machine.without_gpus => Standing::Broken,
             NodeState::Running if node.total != full => Standing::Cordoned,

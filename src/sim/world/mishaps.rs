@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Event, SlotId, World, ms};
+use super::{Event, SlotId, World, losses::Cause, ms};
 use crate::{
     model::{GroupName, NodeState},
     sim::scenario::Fault,
@@ -52,36 +52,48 @@ impl World {
         self.rm.shown = None;
         match self.scenario.events[index].fault {
             Fault::ResourceManagerRestart => {
-                let another = self.faults().any(|fault| *fault == Fault::ResourceManagerRestart);
-                self.rm.is_up = !another;
-                if self.rm.is_up {
+                if !self.is_in_force(&Fault::ResourceManagerRestart) {
+                    self.rm.is_up = true;
                     self.rm.started_on_ms = self.rm.epoch_ms + i64::try_from(self.now).unwrap_or(i64::MAX);
                     self.nodes_register_anew();
                 }
             }
-            Fault::ResourceManagerStale => self.rm.frozen = None,
+            Fault::ResourceManagerStale if !self.is_in_force(&Fault::ResourceManagerStale) => self.rm.frozen = None,
             Fault::NodesUnhealthy(_) => self.recover(index),
             _ => {}
         }
+    }
+
+    fn is_in_force(&self, fault: &Fault) -> bool {
+        self.faults().any(|other| other == fault)
     }
 
     /// The nodes with most containers, the first ones among equals.
     fn busiest(&self, count: u32) -> Vec<SlotId> {
         let live = (0..self.slots.len()).filter(|index| {
             let entry = &self.slots[*index];
-            entry.machine.as_ref().is_some_and(|machine| machine.manager_up && machine.dead_at.is_none())
-                && entry.node.as_ref().is_some_and(|node| node.state == NodeState::Running)
+            entry.is_alive() && entry.own_node().is_some_and(|node| node.state == NodeState::Running)
         });
         let mut live: Vec<_> = live.collect();
-        live.sort_by_key(|index| std::cmp::Reverse(self.slots[*index].node.as_ref().map_or(0, |node| node.containers.len())));
+        live.sort_by_key(|index| {
+            std::cmp::Reverse(self.slots[*index].node.as_ref().map_or(0, |node| node.containers.len()))
+        });
         live.into_iter().take(count as usize).filter_map(|index| SlotId::try_from(index).ok()).collect()
     }
 
+    /// Nodes fail their health check: the scheduler drops them, and their containers with them.
     fn record_unhealthy(&mut self, index: usize, count: u32) {
         for slot in self.busiest(count) {
             self.rm.unhealthy.insert((index, slot));
-            self.alter(slot, |node| (node.state, node.health_report) = (NodeState::Unhealthy, "1/1 local-dirs are bad"));
+            self.alter(slot, |node| {
+                (node.state, node.health_report) = (NodeState::Unhealthy, "1/1 local-dirs are bad");
+            });
+            self.lose_all_of(slot, Cause::Fault);
         }
+    }
+
+    pub(super) fn is_unhealthy(&self, slot: SlotId) -> bool {
+        self.rm.unhealthy.iter().any(|(_, other)| *other == slot)
     }
 
     fn recover(&mut self, index: usize) {
@@ -89,10 +101,16 @@ impl World {
         for entry in ours {
             self.rm.unhealthy.remove(&entry);
             let slot = entry.1;
-            if self.slot(slot).node.as_ref().is_some_and(|node| node.state == NodeState::Unhealthy) {
-                self.alter(slot, |node| (node.state, node.health_report) = (NodeState::Running, ""));
-                self.arm(slot);
+            if self.is_unhealthy(slot) {
+                continue;
             }
+            self.alter(slot, |node| {
+                node.health_report = "";
+                if node.state == NodeState::Unhealthy {
+                    node.state = NodeState::Running;
+                }
+            });
+            self.arm(slot);
         }
     }
 
@@ -125,6 +143,7 @@ impl World {
 
     /// Whether orders are answered 429, and when to come back.
     pub fn throttled(&self) -> Option<Option<Duration>> {
-        self.faults().find_map(|fault| if let Fault::Throttled(retry_after) = fault { Some(*retry_after) } else { None })
+        self.faults()
+            .find_map(|fault| if let Fault::Throttled(retry_after) = fault { Some(*retry_after) } else { None })
     }
 }

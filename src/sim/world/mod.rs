@@ -14,8 +14,11 @@
 //! | `mishaps` | faults that begin and end |
 //! | `view` | what the ResourceManager and the cloud tell of all this |
 //! | `packing` | how many workers a set of containers fills |
+//! | `recorder` | what is written down as it goes |
+//! | `audit` | the running figures, counted anew: for tests |
 
 mod applications;
+mod audit;
 mod cloud;
 mod events;
 mod granting;
@@ -51,9 +54,9 @@ use super::{
     scenario::{CloudGroup, GangGranting, Placement, Scenario},
     workload::{Job, Workload},
 };
-use crate::model::{GroupName, NodeState, Resources};
+use crate::model::{GroupName, Resources};
 
-pub use cloud::Refusal;
+pub use self::{cloud::Refusal, recorder::Closed};
 
 /// A cluster and its cloud at one instant, and what will happen to them.
 #[derive(Debug)]
@@ -191,13 +194,14 @@ impl World {
         let machine = machines::Machine {
             up_at: Some(0),
             registered_at: Some(0),
+            has_come: true,
             manager_up: true,
             ..machines::Machine::ordered()
         };
         let entry = &mut self.slots[slot as usize];
         entry.generation += 1;
         entry.machine = Some(machine);
-        entry.node = Some(RmNode::running(model.worker));
+        entry.node = Some(RmNode::running(entry.generation, model.worker));
         self.offered += model.worker;
         self.recount(slot);
         self.draw_life(slot);
@@ -229,20 +233,19 @@ impl World {
 
     /// When the last job that has ended did.
     pub fn last_end(&self) -> Ms {
-        self.apps.iter().filter_map(|app| app.ended_at).max().unwrap_or(0)
+        self.record.last_end
     }
 
     /// Lets everything happen up to and at `to`.
     pub fn advance(&mut self, to: Ms) {
-        while let Some(at) = self.next_at().filter(|at| *at <= to) {
-            self.pass_to(at);
-            self.happen();
-        }
+        while self.step(to) {}
         self.pass_to(to);
     }
 
-    /// Lets the next thing happen.
-    fn happen(&mut self) {
+    /// Lets the next thing happen, if that is due up to and at `to`; whether it was.
+    pub fn step(&mut self, to: Ms) -> bool {
+        let Some(at) = self.next_at().filter(|at| *at <= to) else { return false };
+        self.pass_to(at);
         self.record.counts.events += 1;
         let arrival = self.workload.jobs.get(self.next_arrival).map(|job| job.submit_ms);
         if arrival.is_some_and(|at| at <= self.now) {
@@ -252,12 +255,16 @@ impl World {
         } else if let Some((_, event)) = self.events.pop() {
             self.handle(event);
         }
+        true
     }
 
     /// Time goes on; what has changed until then is written down.
     fn pass_to(&mut self, at: Ms) {
         if at > self.now {
             self.write_step();
+            if self.rules.list_lag > 0 && self.cloud.list_is_stale {
+                self.keep_list();
+            }
             self.now = at;
         }
     }
@@ -308,14 +315,20 @@ impl World {
     /// Changes a node, and all that hangs on it: what the cluster offers, what is shown, how it is counted.
     fn alter(&mut self, slot: SlotId, change: impl FnOnce(&mut RmNode)) {
         let Some(node) = &mut self.slots[slot as usize].node else { return };
-        let offers = |node: &RmNode| if node.state == NodeState::Running { node.total } else { Resources::default() };
-        let before = offers(node);
+        let before = node.offers();
         change(node);
         node.view = None;
-        let after = offers(node);
+        let after = node.offers();
         self.offered = self.offered.saturating_sub(before) + after;
         self.recount(slot);
         self.seen_change();
+        // Of a larger cluster a queue's share, and its masters' share, is more.
+        if !after.fits(before) {
+            self.activate_all();
+            if std::mem::take(&mut self.scheduler.limited) {
+                self.arm_all();
+            }
+        }
     }
 
     /// Counts a machine anew by what it is worth.
@@ -334,7 +347,8 @@ impl World {
         if let Some(after) = after {
             *counter(machines, after) += 1;
         }
-        let ready = |standing: Option<Standing>| if standing == Some(Standing::Ready) { full } else { Resources::default() };
+        let ready =
+            |standing: Option<Standing>| if standing == Some(Standing::Ready) { full } else { Resources::default() };
         self.record.ready = self.record.ready.saturating_sub(ready(before)) + ready(after);
         self.record.changed = true;
     }

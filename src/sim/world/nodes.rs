@@ -2,56 +2,70 @@
 
 use std::time::Duration;
 
-use super::{AppId, ContainerId, Event, SlotId, World, losses::Cause, machines::RmNode, ms};
+use super::{ContainerId, Event, SlotId, World, losses::Cause, machines::RmNode, ms};
 use crate::{
     model::{NodeState, Resources},
-    sim::workload::OnLoss,
+    sim::{Ms, workload::OnLoss},
 };
 
 /// YARN takes no update to less than this.
 const LEAST: Resources = Resources::new(1, 1, 0);
 
+/// A ResourceManager that has started hands out nothing for so long, and measures asks by its configured maximum
+/// (`work-preserving-recovery.scheduling-wait-ms`).
+pub(super) const SCHEDULING_WAIT_MS: Ms = 10_000;
+
 impl World {
-    /// The slot of a host, where its machine is still the one that the event is about.
-    fn is_current(&self, slot: SlotId, generation: u32) -> bool {
+    /// Whether a NodeManager could come from this machine now: it is there, alive and not being deleted.
+    fn may_come(&self, slot: SlotId, generation: u32) -> bool {
         let entry = self.slot(slot);
-        entry.generation == generation && entry.machine.is_some()
+        let lives = entry.machine.as_ref().is_some_and(|machine| !machine.stopping && machine.dead_at.is_none());
+        entry.generation == generation && lives
     }
 
-    /// A NodeManager registers with the ResourceManager.
+    /// A NodeManager comes to register with the ResourceManager; where that is down, it tries until it is up.
     pub(super) fn registers(&mut self, slot: SlotId, generation: u32) {
-        if !self.is_current(slot, generation) {
+        if !self.may_come(slot, generation) {
             return;
         }
-        let (full, now) = (self.full(slot), self.now);
-        let excluded = self.cloud.is_excluded(slot);
-        let entry = &mut self.slots[slot as usize];
-        let Some(machine) = entry.machine.as_mut().filter(|machine| !machine.stopping && machine.dead_at.is_none())
-        else {
+        if !self.rm.is_up {
+            self.rm.at_the_door.push((slot, generation));
             return;
-        };
-        let offers = if machine.without_gpus { Resources { gpus: 0, ..full } } else { full };
-        machine.registered_at = (!machine.without_gpus).then_some(now);
+        }
+        // An earlier machine of this name, of which YARN still thinks that it runs: its containers are not there.
+        if self.slot(slot).node.as_ref().is_some_and(|node| node.state.is_active()) {
+            self.leaves(slot, NodeState::Rebooted, Cause::Fault);
+        }
+        let (full, now, excluded) = (self.full(slot), self.now, self.cloud.is_excluded(slot));
+        let entry = &mut self.slots[slot as usize];
+        let Some(machine) = entry.machine.as_mut() else { return };
+        machine.has_come = true;
         machine.manager_up = !excluded;
-        entry.node = Some(RmNode::running(Resources::default()));
+        entry.node = Some(RmNode::running(generation, Resources::default()));
+        if excluded {
+            // It is told to go as it comes.
+            self.alter(slot, |node| node.state = NodeState::Decommissioned);
+            return;
+        }
+        machine.registered_at = (!machine.without_gpus).then_some(now);
+        let offers = if machine.without_gpus { Resources { gpus: 0, ..full } } else { full };
         self.record.counts.boots += 1;
-        // An excluded host is told to go as it comes.
-        let state = if excluded { NodeState::Decommissioned } else { NodeState::Running };
-        self.alter(slot, |node| (node.state, node.total, node.before_drain) = (state, offers, offers));
+        self.alter(slot, |node| (node.total, node.before_drain) = (offers, offers));
         self.arm(slot);
-        self.activate_all();
     }
 
-    /// YARN is told what a node may hand out.
+    /// YARN is told what a node may hand out. Nothing is ended for it: a node may hold more than that.
     ///
     /// # Errors
     /// There is no such node, or it is not active.
     pub fn set_total(&mut self, host: &str, total: Resources) -> Result<(), String> {
         let slot = self.active_slot(host)?;
-        let total = Resources { memory_mb: total.memory_mb.max(LEAST.memory_mb), vcores: total.vcores.max(LEAST.vcores), ..total };
+        let vcores = total.vcores.max(LEAST.vcores);
+        let mut total = Resources { memory_mb: total.memory_mb.max(LEAST.memory_mb), vcores, ..total };
         // A node that registered without its GPUs has none to give.
-        let without = self.slot(slot).machine.as_ref().is_some_and(|machine| machine.without_gpus);
-        let total = if without { Resources { gpus: 0, ..total } } else { total };
+        if self.slot(slot).machine.as_ref().is_some_and(|machine| machine.without_gpus) {
+            total.gpus = 0;
+        }
         self.alter(slot, |node| node.total = total);
         self.arm(slot);
         Ok(())
@@ -68,22 +82,21 @@ impl World {
         for host in hosts {
             let Some(slot) = self.slot_of.get(host).copied() else { continue };
             self.cloud.excluded.insert(slot);
-            let (now, beat) = (self.now, self.next_beat(slot));
+            let (now, beat) = (self.now, self.next_beat(slot, self.now));
             let Some(node) = self.slot(slot).node.as_ref() else { continue };
-            let since = match (node.state, node.deadline) {
-                (NodeState::Running | NodeState::Unhealthy, _) => now,
+            let since = match node.state {
+                NodeState::Running | NodeState::New | NodeState::Unhealthy => now,
                 // Another time-out does not set the clock back.
-                (NodeState::Decommissioning, Some(_)) => node.drains_since,
+                NodeState::Decommissioning => node.drains_since,
                 _ => continue,
             };
-            let deadline = since.saturating_add(ms(timeout));
+            let (generation, deadline) = (node.generation, since.saturating_add(ms(timeout)));
             self.alter(slot, |node| {
                 if node.state != NodeState::Decommissioning {
                     (node.before_drain, node.drains_since) = (node.total, now);
                 }
                 (node.state, node.deadline) = (NodeState::Decommissioning, Some(deadline));
             });
-            let generation = self.slot(slot).generation;
             self.events.push(beat, Event::DrainCheck(slot, generation));
             self.events.push(deadline.max(beat), Event::DrainCheck(slot, generation));
         }
@@ -93,14 +106,9 @@ impl World {
     /// time-out. What came with its last heartbeat it does not know of, and takes with it (YARN-11421).
     pub(super) fn drain_check(&mut self, slot: SlotId, generation: u32) {
         let (now, heartbeat) = (self.now, self.rules.heartbeat);
-        if !self.is_current(slot, generation) || !self.rm.is_up {
-            return;
-        }
         let entry = self.slot(slot);
-        let is_up = entry.machine.as_ref().is_some_and(|machine| machine.manager_up && machine.dead_at.is_none());
-        let Some(node) = entry.node.as_ref().filter(|node| is_up && node.state == NodeState::Decommissioning) else {
-            return;
-        };
+        let drains = |node: &&RmNode| node.generation == generation && node.state == NodeState::Decommissioning;
+        let Some(node) = entry.own_node().filter(drains).filter(|_| entry.is_alive() && self.rm.is_up) else { return };
         let overdue = node.deadline.is_some_and(|deadline| deadline <= now);
         let known = node.apps.iter().any(|(_, since)| since + heartbeat <= now);
         if !known || overdue {
@@ -110,16 +118,15 @@ impl World {
 
     /// A NodeManager goes, and its containers with it.
     pub(super) fn leaves(&mut self, slot: SlotId, state: NodeState, cause: Cause) {
-        let Some(node) = &mut self.slots[slot as usize].node else { return };
-        let containers = node.containers.clone();
         self.alter(slot, |node| (node.state, node.total, node.deadline) = (state, Resources::default(), None));
-        self.lose_all(containers, cause);
-        if let Some(machine) = &mut self.slots[slot as usize].machine {
+        let entry = &mut self.slots[slot as usize];
+        let Some(node) = &mut entry.node else { return };
+        node.apps.clear();
+        let (containers, generation) = (node.containers.clone(), node.generation);
+        if let Some(machine) = entry.machine.as_mut().filter(|_| entry.generation == generation) {
             machine.manager_up = false;
         }
-        if let Some(node) = &mut self.slots[slot as usize].node {
-            node.apps.clear();
-        }
+        self.lose_all(&containers, cause);
         self.recount(slot);
     }
 
@@ -129,14 +136,15 @@ impl World {
         for host in hosts {
             let Some(slot) = self.slot_of.get(host).copied() else { continue };
             self.cloud.excluded.remove(&slot);
-            let draining = |node: &&RmNode| node.state == NodeState::Decommissioning;
-            if self.slot(slot).node.as_ref().filter(draining).is_none() {
+            if self.slot(slot).node.as_ref().is_none_or(|node| node.state != NodeState::Decommissioning) {
                 continue;
             }
             self.record.counts.recommissions += 1;
-            self.alter(slot, |node| {
-                (node.state, node.total, node.deadline) = (NodeState::Running, node.before_drain, None);
-            });
+            let state = if self.is_unhealthy(slot) { NodeState::Unhealthy } else { NodeState::Running };
+            self.alter(slot, |node| (node.state, node.total, node.deadline) = (state, node.before_drain, None));
+            if state == NodeState::Unhealthy {
+                self.lose_all_of(slot, Cause::Fault);
+            }
             while let Some(last) = self.overcommitted(slot) {
                 self.lose(last, Cause::Drain);
             }
@@ -144,10 +152,11 @@ impl World {
         }
     }
 
-    /// The newest container of a node that holds more than it may.
+    /// Of a node that holds more than it may: the newest container, application masters last.
     fn overcommitted(&self, slot: SlotId) -> Option<ContainerId> {
-        let node = self.slot(slot).node.as_ref()?;
-        if node.used.fits(node.total) { None } else { node.containers.last().copied() }
+        let node = self.slot(slot).node.as_ref().filter(|node| !node.used.fits(node.total))?;
+        let is_task = |id: &&ContainerId| self.containers.get(**id).is_some_and(|container| !container.is_master);
+        node.containers.iter().rev().find(is_task).or(node.containers.last()).copied()
     }
 
     /// A machine dies: YARN does not know it yet.
@@ -155,13 +164,17 @@ impl World {
         let (now, expiry) = (self.now, self.rules.node_expiry);
         let entry = &mut self.slots[slot as usize];
         let generation = entry.generation;
-        let Some(machine) = &mut entry.machine else { return };
+        let Some(machine) = entry.machine.as_mut().filter(|machine| machine.dead_at.is_none()) else { return };
         machine.dead_at = Some(now);
-        // What runs there does nothing any more: ends that were foreseen do not come.
-        let containers = entry.node.as_ref().map(|node| node.containers.clone()).unwrap_or_default();
-        for container in containers {
-            if let Some(app) = self.containers.get(container).map(|container| container.app) {
-                self.app(app).generation += u32::from(self.stalls_without(app));
+        // What runs there does nothing any more, and a gang that lacks one of its own stands still: ends that were
+        // foreseen do not come.
+        for id in self.containers_on(slot) {
+            let Some(container) = self.containers.get_mut(id) else { continue };
+            container.stopped_at = Some(now);
+            let app = container.app;
+            let job = self.job(app);
+            if job.is_gang() && job.on_loss != OnLoss::Continue {
+                self.app(app).generation += 1;
             }
         }
         self.events.push(now + expiry, Event::Expires(slot, generation));
@@ -170,39 +183,55 @@ impl World {
         self.list_changed();
     }
 
-    fn stalls_without(&self, app: AppId) -> bool {
-        self.job(app).is_gang() && self.job(app).on_loss != OnLoss::Continue
+    pub(super) fn containers_on(&self, slot: SlotId) -> Vec<ContainerId> {
+        self.slot(slot).node.as_ref().map(|node| node.containers.clone()).unwrap_or_default()
     }
 
-    /// Nothing was heard of a node for too long: YARN gives it up.
+    /// Nothing was heard of a node for too long: YARN gives it up. A ResourceManager that is down does so as it starts.
     pub(super) fn expires(&mut self, slot: SlotId, generation: u32) {
-        let is_active = self.slot(slot).node.as_ref().is_some_and(|node| node.state.is_active());
-        if self.is_current(slot, generation) && is_active {
+        let silent = |node: &&RmNode| node.generation == generation && node.state.is_active();
+        if self.rm.is_up && self.slot(slot).node.as_ref().filter(silent).is_some() {
             self.leaves(slot, NodeState::Lost, Cause::Fault);
         }
     }
 
     /// The ResourceManager that is up again hears of its nodes: what drains is excluded and told to go, what a cordon
-    /// cut down below the smallest container is refused. Nodes that are gone are forgotten.
+    /// cut down below the smallest container is refused, and what died meanwhile is not heard of. Nodes that are gone
+    /// are forgotten, unless they are excluded.
     pub(super) fn nodes_register_anew(&mut self) {
+        self.rm.grants_from = self.now + SCHEDULING_WAIT_MS;
         for index in 0..self.slots.len() {
             let slot = SlotId::try_from(index).unwrap_or(SlotId::MAX);
             let least = self.rules.minimum_allocation;
             let entry = &self.slots[index];
             let Some(node) = &entry.node else { continue };
-            if !node.state.is_active() {
-                self.slots[index].node = None;
+            let is_heard_of = entry.is_alive() && node.generation == entry.generation;
+            if !node.state.is_active() || !is_heard_of {
+                self.leaves(slot, NodeState::Lost, Cause::Fault);
+                self.forget(slot);
             } else if self.cloud.is_excluded(slot) {
                 self.leaves(slot, NodeState::Decommissioned, Cause::Fault);
             } else if node.total.memory_mb < least.memory_mb || node.total.vcores < least.vcores {
                 self.leaves(slot, NodeState::Shutdown, Cause::Fault);
-            } else if node.state == NodeState::Decommissioning {
-                self.alter(slot, |node| (node.state, node.deadline) = (NodeState::Running, None));
             }
             self.recount(slot);
+        }
+        for (slot, generation) in std::mem::take(&mut self.rm.at_the_door) {
+            self.registers(slot, generation);
         }
         self.seen_change();
         self.activate_all();
         self.arm_all();
+    }
+
+    /// A new ResourceManager knows of a node that is gone only what its exclude file says.
+    fn forget(&mut self, slot: SlotId) {
+        let excluded = self.cloud.is_excluded(slot);
+        let Some(node) = &mut self.slots[slot as usize].node else { return };
+        if excluded {
+            (node.state, node.view) = (NodeState::Decommissioned, None);
+        } else {
+            self.slots[slot as usize].node = None;
+        }
     }
 }

@@ -44,12 +44,7 @@ pub(super) fn workers_needed(sizes: impl Iterator<Item = (SizeKey, u32)>, worker
 }
 
 /// Puts up to `left` containers on `number` workers with this room; returns how many, and pushes what room remains.
-fn fill(
-    (room, number): (Resources, u64),
-    size: Resources,
-    left: u64,
-    remains: &mut Vec<(Resources, u64)>,
-) -> u64 {
+fn fill((room, number): (Resources, u64), size: Resources, left: u64, remains: &mut Vec<(Resources, u64)>) -> u64 {
     let each = fit(size, room);
     if each == 0 || left == 0 {
         remains.push((room, number));

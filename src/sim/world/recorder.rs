@@ -6,6 +6,7 @@ use super::{World, packing, view::typical};
 use crate::{
     model::{GroupName, Resources},
     sim::{
+        Ms,
         outcome::{Account, Counts, GroupFacts, JobOutcome, Machines, Step},
         scenario::Scenario,
         workload::{Job, Work},
@@ -23,6 +24,8 @@ pub(super) struct Recorder {
     pub(super) running: u32,
     /// Jobs whose asks YARN refused.
     pub(super) rejected: u32,
+    /// When a job last ended.
+    pub(super) last_end: Ms,
     pub(super) accounts: BTreeMap<GroupName, Account>,
     pub(super) counts: Counts,
     /// Something has changed since the last step.
@@ -43,6 +46,7 @@ impl Recorder {
             waiting: 0,
             running: 0,
             rejected: 0,
+            last_end: 0,
             accounts: accounts.collect(),
             counts: Counts::default(),
             changed: false,

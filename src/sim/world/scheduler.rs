@@ -33,7 +33,7 @@ pub(super) struct QueueState {
     pub(super) active: u32,
     classes: Vec<Class>,
     /// Applications that have not been activated: their masters would be too many.
-    pub(super) inactive: BTreeSet<(AppId, u32)>,
+    pub(super) inactive: BTreeSet<AppId>,
     /// Gangs that are granted as a whole.
     pub(super) atomic: BTreeSet<AppId>,
 }
@@ -79,7 +79,9 @@ impl Scheduler {
 
     /// Whether anything of one of the waiting sizes fits into the room.
     pub(super) fn wants(&self, room: Resources) -> bool {
-        self.queues.iter().any(|queue| queue.classes.iter().any(|class| !class.waiting.is_empty() && class.size.fits(room)))
+        self.queues
+            .iter()
+            .any(|queue| queue.classes.iter().any(|class| !class.waiting.is_empty() && class.size.fits(room)))
     }
 
     pub(super) fn add(&mut self, queue: usize, size: Resources, entry: Entry) {
@@ -154,6 +156,11 @@ impl QueueState {
         best.map(|(&(_, app, _, ask), size)| Chosen { app, ask: ask as usize, size })
     }
 
+    /// What waits, with its size.
+    pub(super) fn waiting(&self) -> impl Iterator<Item = (Resources, Entry)> {
+        self.classes.iter().flat_map(|class| class.waiting.iter().map(|entry| (class.size, *entry)))
+    }
+
     /// Whether it may hold so much more of the cluster.
     pub(super) fn may_hold(&self, more: Resources, cluster: Resources) -> bool {
         let limit = self.rules.max_capacity;
@@ -170,7 +177,5 @@ impl QueueState {
 /// The dominant share of the cluster: the largest over the resources (DominantResourceCalculator).
 fn share(used: Resources, cluster: Resources) -> f64 {
     let part = |used: u64, all: u64| if used == 0 { 0.0 } else { used as f64 / all.max(1) as f64 };
-    part(used.memory_mb, cluster.memory_mb)
-        .max(part(used.vcores, cluster.vcores))
-        .max(part(used.gpus, cluster.gpus))
+    part(used.memory_mb, cluster.memory_mb).max(part(used.vcores, cluster.vcores)).max(part(used.gpus, cluster.gpus))
 }

@@ -2,12 +2,15 @@
 
 use super::{
     AppId, ContainerId, Event, World,
-    applications::{AppAsk, Working},
+    applications::{Container, Working},
     losses::worked,
 };
-use crate::sim::{
-    Ms,
-    workload::{Executors, Stage, Work},
+use crate::{
+    model::Resources,
+    sim::{
+        Ms,
+        workload::{Executors, Stage, Work},
+    },
 };
 
 /// Spark asks for more executors so often while tasks wait (`sustainedSchedulerBacklogTimeout`).
@@ -38,24 +41,21 @@ impl World {
                 continue;
             }
             let (tasks, resources) = (stage.tasks, stage.resources);
-            let ask = AppAsk { resources, priority: 0, containers: tasks, is_master: false };
-            if !self.may_ever_be_granted(&[ask]) {
-                return self.reject(id);
-            }
             if let Working::Stages(progress) = &mut self.app(id).work {
                 progress[index].asked = true;
             }
             self.ask_more(id, i32::try_from(index).unwrap_or(i32::MAX), resources, tasks);
+            if self.apps[id as usize].ended_at.is_some() {
+                return;
+            }
         }
     }
 
     /// Whether all of the stages before have been done: then a container works at once.
     fn stage_may_work(&self, id: AppId, stage: u32) -> bool {
         let Working::Stages(progress) = &self.apps[id as usize].work else { return false };
-        let before = progress.iter().zip(self.stages(id)).take(stage as usize);
-        // Stages that wait for nothing run beside each other.
-        let waits = self.stages(id).get(stage as usize).is_some_and(|stage| stage.starts_after > 0.0);
-        !waits || before.into_iter().all(|(progress, stage)| progress.done >= stage.tasks)
+        let mut before = progress.iter().zip(self.stages(id)).take(stage as usize);
+        before.all(|(progress, stage)| progress.done >= stage.tasks)
     }
 
     pub(super) fn stage_granted(&mut self, id: AppId, container: ContainerId, starts_at: Ms) {
@@ -79,7 +79,7 @@ impl World {
     pub(super) fn tasks_end(&mut self, id: ContainerId) {
         let Some(container) = self.containers.get(id).copied() else { return };
         // A dead machine's tasks never end; its node is declared lost later.
-        if self.slot(container.slot).machine.as_ref().is_some_and(|machine| machine.dead_at.is_some()) {
+        if container.stopped_at.is_some() {
             return;
         }
         let now = self.now;
@@ -91,21 +91,24 @@ impl World {
         match &mut self.app(container.app).work {
             Working::Stages(progress) => {
                 progress[container.stage as usize].done += 1;
-                self.app(container.app).held.retain(|other| *other != id);
-                self.release(id);
-                self.stage_goes_on(container.app);
+                self.let_go(container.app, id);
+                self.stage_goes_on(container.app, container.stage);
             }
             Working::Executors(progress) => {
                 progress.done += container.tasks;
                 self.executor_goes_on(container.app, id, now);
+                self.ask_less(container.app);
             }
             Working::Gang { .. } => {}
         }
     }
 
-    /// After a task: reducers that waited for it begin, stages whose turn it is ask.
-    fn stage_goes_on(&mut self, id: AppId) {
+    /// After a task: stages whose turn it is ask; after the last of its stage, reducers that waited for it begin.
+    fn stage_goes_on(&mut self, id: AppId, stage: u32) {
         self.next_stages(id);
+        if !self.stage_may_work(id, stage + 1) {
+            return;
+        }
         for container in self.apps[id as usize].held.clone() {
             let waits = self.containers.get(container).filter(|container| container.works_since.is_none());
             let Some(stage) = waits.map(|container| container.stage) else { continue };
@@ -137,13 +140,21 @@ impl World {
     }
 
     /// Books a lost container's unfinished work; returns its stage and size.
-    fn give_up(&mut self, id: AppId, container: ContainerId) -> Option<(u32, crate::model::Resources)> {
+    fn give_up(&mut self, id: AppId, container: ContainerId) -> Option<(u32, Resources)> {
         let now = self.now;
-        self.app(id).held.retain(|other| *other != container);
         let lost = self.containers.get_mut(container)?;
         lost.lost_ms += worked(lost, now);
-        let lost = self.release(container)?;
+        let lost = self.let_go(id, container)?;
         Some((lost.stage, lost.resources))
+    }
+
+    /// An application gives one of its containers back.
+    fn let_go(&mut self, id: AppId, container: ContainerId) -> Option<Container> {
+        let held = &mut self.app(id).held;
+        if let Some(place) = held.iter().position(|other| *other == container) {
+            held.remove(place);
+        }
+        self.release(container)
     }
 
     fn executors(&self, id: AppId) -> Option<Executors> {
@@ -156,8 +167,7 @@ impl World {
     pub(super) fn begin_executors(&mut self, id: AppId) {
         self.withdraw(id);
         let Some(executors) = self.executors(id) else { return };
-        let ask = AppAsk { resources: executors.resources, priority: 0, containers: 1, is_master: false };
-        if !self.may_ever_be_granted(&[ask]) {
+        if !self.may_ever_be_granted(executors.resources) {
             return self.reject(id);
         }
         if let Working::Executors(progress) = &mut self.app(id).work {
@@ -186,12 +196,10 @@ impl World {
         else {
             return;
         };
-        let asked: u32 = app.asks.iter().map(|ask| ask.containers).sum();
-        let there = u32::try_from(app.held.len()).unwrap_or(u32::MAX).saturating_add(asked);
+        let there = app.held_and_asked();
         let Working::Executors(progress) = &mut self.app(id).work else { return };
         progress.ramping = false;
-        let tasks = executors.tasks - progress.done;
-        let wanted = tasks.div_ceil(executors.slots.max(1)).min(executors.max);
+        let wanted = wanted(&executors, progress.done).min(executors.max);
         if progress.waiting == 0 || there >= wanted {
             progress.next_ramp = 1;
             return;
@@ -202,6 +210,22 @@ impl World {
         self.backlog(id);
     }
 
+    /// Executors that have been asked for and are of no use any more are asked for no more.
+    fn ask_less(&mut self, id: AppId) {
+        let Some(executors) = self.executors(id) else { return };
+        let app = &self.apps[id as usize];
+        let Working::Executors(progress) = &app.work else { return };
+        let kept = wanted(&executors, progress.done).max(executors.min);
+        let excess = app.held_and_asked().saturating_sub(kept);
+        let index = app.asks.iter().position(|ask| !ask.is_master && ask.containers > 0);
+        let Some(index) = index.filter(|_| excess > 0 && app.ended_at.is_none()) else { return };
+        for _ in 0..excess.min(app.asks[index].containers) {
+            self.take_from_ask(id, index);
+            self.count_demand(executors.resources, 1, false);
+        }
+        self.shown_change(id);
+    }
+
     pub(super) fn executor_granted(&mut self, id: AppId, container: ContainerId, starts_at: Ms) {
         self.starts(id, starts_at);
         self.executor_goes_on(id, container, starts_at);
@@ -210,14 +234,15 @@ impl World {
     /// An executor takes as many tasks as it has slots; one that finds none waits for its time-out.
     fn executor_goes_on(&mut self, id: AppId, container: ContainerId, at: Ms) {
         let Some(executors) = self.executors(id) else { return };
-        let Working::Executors(progress) = &mut self.app(id).work else { return };
-        let tasks = progress.waiting.min(executors.slots);
-        progress.waiting -= tasks;
         let Some(place) = self.containers.get_mut(container) else { return };
+        let Working::Executors(progress) = &mut self.apps[id as usize].work else { return };
+        let tasks = progress.waiting.min(executors.slots.max(1));
+        progress.waiting -= tasks;
         if tasks > 0 {
             (place.works_since, place.tasks) = (Some(at), tasks);
             self.events.push(at + executors.task_ms, Event::TasksEnd(container));
         } else {
+            place.idle_since = at;
             self.events.push(at + executors.idle_timeout_ms, Event::ExecutorIdle(container));
         }
         self.end_if_done(id);
@@ -225,13 +250,13 @@ impl World {
 
     /// An executor that is still idle is given back, unless it is one of those that are kept.
     pub(super) fn executor_idle(&mut self, container: ContainerId) {
-        let Some(app) = self.containers.get(container).filter(|place| place.tasks == 0).map(|place| place.app) else {
-            return;
-        };
-        let kept = self.executors(app).map_or(0, |executors| executors.min);
-        if self.apps[app as usize].held.len() > kept as usize {
-            self.app(app).held.retain(|other| *other != container);
-            self.release(container);
+        let Some(place) = self.containers.get(container).filter(|place| place.tasks == 0) else { return };
+        let (app, idle_since) = (place.app, place.idle_since);
+        let Some(executors) = self.executors(app) else { return };
+        // It may have worked meanwhile.
+        let is_due = idle_since + executors.idle_timeout_ms <= self.now;
+        if is_due && self.apps[app as usize].held.len() > executors.min as usize {
+            self.let_go(app, container);
         }
     }
 
@@ -249,11 +274,17 @@ impl World {
     /// Idle executors take up what waits.
     fn wake_idle(&mut self, id: AppId) {
         for container in self.apps[id as usize].held.clone() {
-            let is_idle = self.containers.get(container).is_some_and(|place| place.tasks == 0);
+            let place = self.containers.get(container);
+            let is_idle = place.is_some_and(|place| place.tasks == 0 && place.stopped_at.is_none());
             let waiting = matches!(&self.apps[id as usize].work, Working::Executors(progress) if progress.waiting > 0);
             if is_idle && waiting {
                 self.executor_goes_on(id, container, self.now);
             }
         }
     }
+}
+
+/// Executors that what is left to do would fill.
+fn wanted(executors: &Executors, done: u32) -> u32 {
+    (executors.tasks - done).div_ceil(executors.slots.max(1))
 }

@@ -2,17 +2,16 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use super::{
-    AppId, SlotId, World,
-    applications::Phase,
-    machines::RmNode,
-};
+use super::{AppId, SlotId, World, applications::Phase, machines::RmNode};
 use crate::{
     model::{
-        Application, Ask, Capabilities, Capacity, ClusterMetrics, Group, Instance, InstanceState, Node, NodeId, NodeState,
-        Observation, Resources, WorkerTemplate,
+        Application, Ask, Capabilities, Capacity, ClusterMetrics, Group, Instance, InstanceState, Node, NodeId,
+        NodeState, Observation, Resources, WorkerTemplate,
     },
-    sim::scenario::{Delay, Fault, Scenario},
+    sim::{
+        Ms,
+        scenario::{Delay, Fault, Scenario},
+    },
 };
 
 /// The port of every NodeManager.
@@ -26,6 +25,10 @@ const VERSION: &str = "simulated";
 pub(super) struct ResourceManager {
     pub(super) is_up: bool,
     pub(super) started_on_ms: i64,
+    /// After a start it hands out nothing before this.
+    pub(super) grants_from: Ms,
+    /// NodeManagers that came while it was down.
+    pub(super) at_the_door: Vec<(SlotId, u32)>,
     /// The scenario's first instant, in ms since 1970.
     pub(super) epoch_ms: i64,
     /// What it shows; `None` once that has changed.
@@ -43,6 +46,8 @@ impl ResourceManager {
         Self {
             is_up: true,
             started_on_ms: epoch_ms - 3_600_000,
+            grants_from: 0,
+            at_the_door: Vec::new(),
             epoch_ms,
             shown: None,
             frozen: None,
@@ -119,6 +124,13 @@ impl World {
 
     /// What the cloud's list shows; the same `Arc` until something changes.
     pub fn capacity(&mut self) -> Arc<Capacity> {
+        self.keep_list();
+        self.cloud.lists.front().map(|(_, list)| Arc::clone(list)).unwrap_or_else(|| Arc::new(self.describe_anew()))
+    }
+
+    /// Keeps the list as it is now, where it has changed, and forgets those that are older than any that is shown. A
+    /// list that lags is kept at every change, looked at or not.
+    pub(super) fn keep_list(&mut self) {
         if std::mem::take(&mut self.cloud.list_is_stale) {
             let list = Arc::new(self.describe_anew());
             self.cloud.lists.push_back((self.now, list));
@@ -127,7 +139,6 @@ impl World {
         while self.cloud.lists.get(1).is_some_and(|(since, _)| *since <= seen) {
             self.cloud.lists.pop_front();
         }
-        self.cloud.lists.front().map(|(_, list)| Arc::clone(list)).unwrap_or_else(|| Arc::new(self.describe_anew()))
     }
 
     fn describe_anew(&self) -> Capacity {
