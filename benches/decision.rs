@@ -64,7 +64,12 @@ fn situation(workers: usize, busy: bool, cooldown_s: u64) -> Situation {
         let hosts = (0..count).map(|index| format!("cluster-{letter}-{index}.c.project.internal"));
         let instances = hosts.map(|host| {
             nodes.push(Arc::new(node(&host, nodes.len())));
-            let record = WorkerRecord { first_seen_at: now(), ready_at: Some(now()), not_ready_since: None };
+            let record = WorkerRecord {
+                first_seen_at: now(),
+                ready_at: Some(now()),
+                not_ready_since: None,
+                unlisted_since: None,
+            };
             state.workers.insert(host.clone(), record);
             Instance { name: host.clone(), host, state: InstanceState::Running }
         });

@@ -60,6 +60,15 @@ impl PortError {
 pub enum Wake {
     /// The time has come, or something asks for a look before it.
     Tick,
+    /// The time has come, and looks before it were left out, each as long after the one before: the last look had
+    /// settled that they would say the same ([`Tick::settled`]), and nothing has happened since. Only a clock that knows
+    /// that may say so: the simulator's.
+    Skipped {
+        /// How many.
+        looks: u64,
+        /// From one to the next.
+        pace: Duration,
+    },
     /// The loop is to end.
     Stop,
 }

@@ -23,17 +23,10 @@ use crate::{
     },
 };
 
-/// Options of every command that looks at a real cluster.
+/// Where the ResourceManager answers: all that a command needs which only reads.
 #[derive(Debug, clap::Args)]
-#[group(id = "connect")]
-pub struct Args {
-    /// The autoscaling policy
-    #[arg(long, value_name = "FILE", env = "YARN_AUTOSCALER_POLICY")]
-    pub policy: PathBuf,
-    /// Where the cluster keeps Spark's shuffle data, as in `dataproc:efm.spark.shuffle`; with primary-worker, only a
-    /// graceful decommission time-out of 0s is allowed
-    #[arg(long, value_name = "WHERE", env = "YARN_AUTOSCALER_SPARK_SHUFFLE")]
-    pub spark_shuffle: Option<SparkShuffle>,
+#[group(id = "web")]
+pub struct Web {
     /// The ResourceManager's web address; name both of a high-availability pair
     #[arg(
         long,
@@ -44,6 +37,29 @@ pub struct Args {
         default_value = "http://localhost:8088"
     )]
     pub resource_manager: Vec<Url>,
+}
+
+impl Web {
+    /// A client of it.
+    pub fn rest(&self) -> Result<ResourceManager, Failure> {
+        Ok(ResourceManager::new(self.resource_manager.clone(), Options::default())?)
+    }
+}
+
+/// Options of the commands that decide about a real cluster.
+#[derive(Debug, clap::Args)]
+#[group(id = "connect")]
+pub struct Args {
+    /// The autoscaling policy
+    #[arg(long, value_name = "FILE", env = "YARN_AUTOSCALER_POLICY")]
+    pub policy: PathBuf,
+    /// Where the cluster keeps Spark's shuffle data, as in `dataproc:efm.spark.shuffle`; with primary-worker, only a
+    /// graceful decommission time-out of 0s is allowed
+    #[arg(long, value_name = "WHERE", env = "YARN_AUTOSCALER_SPARK_SHUFFLE")]
+    pub spark_shuffle: Option<SparkShuffle>,
+    /// Where the ResourceManager is.
+    #[command(flatten)]
+    pub web: Web,
     /// The ResourceManager's admin address (host:port) [default: port 8033 of each ResourceManager]
     #[arg(long, value_name = "ADDRESS", env = "YARN_AUTOSCALER_ADMIN_ADDRESS", value_delimiter = ',')]
     pub admin_address: Vec<String>,
@@ -135,8 +151,7 @@ impl Args {
 
     /// YARN behind its adapter.
     pub fn yarn(&self) -> Result<Yarn, Failure> {
-        let rest = ResourceManager::new(self.resource_manager.clone(), Options::default())?;
-        Ok(Yarn::new(rest, Some(self.administration()?), self.exclude_file.as_ref().map(ExcludeFile::new)))
+        Ok(Yarn::new(self.web.rest()?, Some(self.administration()?), self.exclude_file.as_ref().map(ExcludeFile::new)))
     }
 
     fn administration(&self) -> Result<Admin, Failure> {
@@ -155,7 +170,7 @@ impl Args {
             let host = url.host_str().context("an address of --resource-manager names no host")?;
             Ok(format!("{host}:8033"))
         };
-        self.resource_manager.iter().map(address).collect::<anyhow::Result<_>>().map_err(Failure::from)
+        self.web.resource_manager.iter().map(address).collect::<anyhow::Result<_>>().map_err(Failure::from)
     }
 
     /// The provider behind its adapter.

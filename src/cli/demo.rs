@@ -23,7 +23,7 @@ use crate::{
     sim::{
         Ms, Watch,
         outcome::Outcome,
-        run::{Run, run as simulate},
+        run::{Run, run as simulate, run_every_look},
         scenario::Scenario,
     },
 };
@@ -72,7 +72,9 @@ fn play(args: &Args) -> Result<(), Failure> {
         seed: scenario.seed,
         scenario: Arc::new(scenario),
     };
-    let outcome = simulate(&scene, &mut Show { live: Live::stdout(), speed: args.speed });
+    let mut show = Show { live: Live::stdout(), speed: args.speed };
+    // For those who watch, each look is made, and shown.
+    let outcome = if args.speed > 0.0 { run_every_look(&scene, &mut show) } else { simulate(&scene, &mut show) };
     let figures = report::figures(&outcome, &scene.workload);
     let drawn = [Drawn { outcome: &outcome, figures: &figures }];
     let description = scene.scenario.description.clone();

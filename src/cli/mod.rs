@@ -10,8 +10,10 @@ mod live_view;
 pub mod plan;
 pub mod plan_view;
 pub mod policy_file;
+pub mod record;
 pub mod run;
 pub mod schema;
+mod sim_faults;
 mod sim_input;
 mod sim_report;
 mod sim_runs;
@@ -52,6 +54,8 @@ pub enum Command {
     Run(Box<run::Args>),
     /// Look once at the cluster: what would be done now, and why; changes nothing
     Plan(Box<plan::Args>),
+    /// Record the cluster's load as a workload CSV, to be replayed in the simulator; changes nothing
+    Record(Box<record::Args>),
     /// Explain decisions from the decision log: time, pending, workers, decision, reason
     Explain(explain::Args),
     /// The conference scene on an embedded cluster, live and sped up; ends with a report
@@ -83,6 +87,7 @@ fn execute(command: Command) -> ExitCode {
     match command {
         Command::Run(args) => run::run(&args),
         Command::Plan(args) => plan::run(&args),
+        Command::Record(args) => record::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Simulate(args) => simulate::run(&args),

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 use super::connect::Failure;
 use crate::{
-    report::{self, Figures, page},
+    report::{Figures, page},
     sim::outcome::Outcome,
 };
 
@@ -44,7 +44,7 @@ pub fn write(file: &Path, drawn: &[Drawn<'_>], origin: &Origin) -> Result<String
     let inputs = origin.files.iter().map(|file| checksum(file)).collect::<Result<Vec<_>, _>>()?;
     let page =
         page::Page { runs: &runs, description: &origin.description, command: Some(&origin.command), inputs: &inputs };
-    let text = report::page::html(&page);
+    let text = page::html(&page);
     fs::write(file, text).with_context(|| format!("the report {} cannot be written", file.display()))?;
     let path = fs::canonicalize(file).unwrap_or_else(|_| file.to_path_buf());
     Ok(address(&path))

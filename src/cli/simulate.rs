@@ -13,7 +13,7 @@ use anyhow::{Context, anyhow};
 
 use super::{
     connect::Failure,
-    exit,
+    exit, sim_faults,
     sim_input::{self, NamedPolicy, TraceKind},
     sim_report::{self, Drawn, Origin},
     sim_runs::{self, Ran},
@@ -147,6 +147,9 @@ pub fn run(args: &Args) -> ExitCode {
 }
 
 fn simulate(args: &Args) -> Result<(), Failure> {
+    if args.faults {
+        return sim_faults::run(args.seed.unwrap_or(1), args.seeds, args.threads);
+    }
     let policies = args.policy.iter().map(|file| sim_input::policy(file)).collect::<Result<Vec<_>, _>>()?;
     let subjects = subjects(args, &policies)?;
     let policies = if policies.is_empty() { vec![own_policy(args, &subjects)?] } else { policies };

@@ -73,8 +73,12 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
     }
 
     fn wait_out(&mut self, kind: ErrorKind, now: DateTime<Utc>) {
-        self.state_mut().provider_failures = self.state.provider_failures.saturating_add(1);
-        self.state_mut().provider_retry_at = Some(now + retry::wait(kind, self.state.provider_failures));
+        // Orders that fail together count once: what takes turns while orders fail would else skip its turn for ever.
+        let waits_until = self.state.provider_retry_at.filter(|until| now < *until);
+        let failures = self.state.provider_failures.saturating_add(u32::from(waits_until.is_none()));
+        let state = self.state_mut();
+        state.provider_failures = failures;
+        state.provider_retry_at = Some(now + retry::wait(kind, failures)).max(waits_until);
     }
 
     /// Carries out each action in turn. One that fails does not keep the others from being tried.

@@ -25,6 +25,10 @@ use crate::{
 /// The shortest pause between two ticks, however long the last one took.
 const PAUSE_MIN: Duration = Duration::from_millis(500);
 
+/// A tick that lasts longer than this, with all time limits of its calls, is none: the daemon stood still, or its clock
+/// was set forward. Less than YARN is given to end a drain after its deadline.
+const TICK_MAX: Duration = Duration::from_secs(60);
+
 /// What an operator may set about the loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -122,8 +126,13 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
         loop {
             let decision = self.tick(clock.now()).await?;
             let next_at = decision.next_at.max(clock.now() + PAUSE_MIN);
-            if clock.sleep_until(next_at).await == Wake::Stop {
-                return Ok(());
+            match clock.sleep_until(next_at).await {
+                Wake::Tick => {}
+                Wake::Skipped { looks, pace } => {
+                    let keep = decide::keep_samples(&self.policy, self.settings.poll_interval);
+                    self.history.repeat(looks, pace, keep);
+                }
+                Wake::Stop => return Ok(()),
             }
         }
     }
@@ -137,6 +146,7 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
         self.follow_operations(now, &mut notes).await?;
         let capacity = self.provider.describe().await;
         let observation = self.cluster.observe(now).await;
+        self.forgive_unseen(now, &mut notes);
         let survey = self.survey(observation.as_ref().ok(), capacity.as_ref().ok(), now, &mut notes);
         let survey = survey.as_deref();
         let situation = self.situation(now, observation.map_err(outage), capacity.map_err(outage), survey);
@@ -148,10 +158,11 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
         if let Some(survey) = survey {
             self.forget_workers(survey.matching());
         }
-        self.save(&mut notes)?;
+        let is_saved = self.save(&mut notes)?;
         let (policy, workers) = (&self.policy, survey.map(Survey::counted));
         let is_settled = |survey| decide::is_settled_on(policy, &situation, survey, &decision);
-        let settled = survey.is_some_and(is_settled);
+        // What could not be saved is to be tried again.
+        let settled = is_saved && survey.is_some_and(is_settled);
         self.journal.tick(&Tick {
             situation: &situation,
             policy,
@@ -162,6 +173,19 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
         });
         self.history = situation.history;
         Ok(decision)
+    }
+
+    /// Between this tick and the last one may lie time in which nobody looked: it does not count against workers.
+    fn forgive_unseen(&mut self, now: DateTime<Utc>, notes: &mut Vec<String>) {
+        let Some(last) = self.last_tick_at else { return };
+        let unseen = now - (last + self.settings.poll_interval);
+        if now > last + self.settings.poll_interval + TICK_MAX && reconcile::counts_time(&self.state) {
+            reconcile::forgive(self.state_mut(), unseen);
+            notes.push(format!(
+                "nobody looked for {} s, or the clock was set forward: that does not count against workers",
+                unseen.num_seconds()
+            ));
+        }
     }
 
     /// Brings the state in line with what was seen, and surveys the two; `None` where YARN or the provider did not

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
 use super::retry;
 use crate::{
@@ -70,6 +70,32 @@ pub(super) fn follow(
     notes
 }
 
+/// Whether there is a worker or a drain against which time counts.
+pub(super) fn counts_time(state: &State) -> bool {
+    let is_not_ready = |record: &WorkerRecord| record.ready_at.is_none() || record.not_ready_since.is_some();
+    let drains = |drain: &Drain| matches!(drain.phase, DrainPhase::Decommissioning { .. });
+    state.workers.values().any(is_not_ready) || state.drains.values().any(drains)
+}
+
+/// Time in which nobody looked does not count for what may be done to workers: neither as time in which a worker was of
+/// no use, nor as time in which a drain went on beyond its deadline. Either the clock was set forward by so much, or the
+/// daemon stood still, and knows nothing of what was meanwhile.
+pub(super) fn forgive(state: &mut State, unseen: TimeDelta) {
+    let later = |at: &mut DateTime<Utc>| *at += unseen;
+    for record in state.workers.values_mut().filter(|record| record.ready_at.is_none()) {
+        later(&mut record.first_seen_at);
+    }
+    for record in state.workers.values_mut() {
+        record.not_ready_since.iter_mut().for_each(later);
+        record.unlisted_since.iter_mut().for_each(later);
+    }
+    for drain in state.drains.values_mut() {
+        if let DrainPhase::Decommissioning { deadline, .. } = &mut drain.phase {
+            later(deadline);
+        }
+    }
+}
+
 /// Instants that lie ahead of a clock that was set back become now: else a cooldown would last as long as the step.
 /// What a tick writes down lies ahead of it no further than this allows, so a tick that is not earlier than the one
 /// before, under the same policy, has nothing to do here.
@@ -83,6 +109,7 @@ pub(super) fn forget_the_future(state: &mut State, now: DateTime<Utc>, timeout: 
     for record in state.workers.values_mut() {
         clamp(&mut record.first_seen_at);
         record.not_ready_since.iter_mut().for_each(clamp);
+        record.unlisted_since.iter_mut().for_each(clamp);
     }
     for drain in state.drains.values_mut() {
         clamp(&mut drain.since);
@@ -232,7 +259,9 @@ fn new_records(
             first_seen_at: now,
             ready_at: (first_look && node.is_some()).then_some(now),
             not_ready_since: None,
+            unlisted_since: None,
         });
+        record.unlisted_since = if node.is_some() { None } else { record.unlisted_since.or(Some(now)) };
         record.not_ready_since = if ready { None } else { record.not_ready_since.or(Some(now)) };
         if ready && record.ready_at.is_none() {
             record.ready_at = Some(now);

@@ -131,7 +131,9 @@ fn is_overdue(view: &View<'_>, worker: &Worker<'_>) -> bool {
         Some(NodeState::Decommissioned) => record.ready_at.is_none() || is_leaving(view, worker),
         None | Some(NodeState::Unhealthy | NodeState::Lost | NodeState::Rebooted | NodeState::Shutdown) => true,
     };
-    ours_to_replace && record.not_ready_since.is_some_and(|since| since + view.situation.ready_deadline <= view.now)
+    // Missing is not lost: an answer that leaves out a node, which is unhealthy or drains, gives it up no sooner.
+    let since = if worker.node.is_none() { record.unlisted_since } else { record.not_ready_since };
+    ours_to_replace && since.is_some_and(|since| since + view.situation.ready_deadline <= view.now)
 }
 
 fn is_leaving(view: &View<'_>, worker: &Worker<'_>) -> bool {
@@ -143,6 +145,15 @@ fn delete(view: &View<'_>, group: GroupName, draft: &mut Draft) {
     if draft.creates_in(group) || !view.may_order_beside(draft) || view.provider_is_free(true).is_err() {
         return;
     }
+    let instances = to_delete(view, group);
+    if !instances.is_empty() {
+        draft.because(Reason::Delete { instances: instances.clone() });
+        draft.actions.push(Action::Delete { group, instances });
+    }
+}
+
+/// Machines of a group that nobody has any use for.
+pub(super) fn to_delete(view: &View<'_>, group: GroupName) -> Vec<String> {
     let is_drained = |host: &String| {
         let drain = view.situation.state.drains.get(host);
         drain.is_some_and(|drain| matches!(drain.phase, DrainPhase::Decommissioned { .. }))
@@ -162,11 +173,7 @@ fn delete(view: &View<'_>, group: GroupName, draft: &mut Draft) {
             && (is_drained(&worker.instance.host) || (useless && may_replace))
             && !is_being_deleted(view, &worker.instance.name)
     });
-    let instances: Vec<_> = gone.map(|worker| worker.instance.name.clone()).collect();
-    if !instances.is_empty() {
-        draft.because(Reason::Delete { instances: instances.clone() });
-        draft.actions.push(Action::Delete { group, instances });
-    }
+    gone.map(|worker| worker.instance.name.clone()).collect()
 }
 
 fn is_being_deleted(view: &View<'_>, name: &String) -> bool {

@@ -122,6 +122,22 @@ impl View<'_> {
         intents.any(|intent| matches!(intent, Intent::Create { group: of, .. } if *of == group))
     }
 
+    /// Workers of this group that are ordered and that the provider's list has not shown yet: so many as came into it
+    /// since the order was given are those.
+    fn ordered_and_not_seen(&self, group: GroupName) -> u32 {
+        let state = &self.situation.state;
+        let ordered = state.operations.iter().filter_map(|operation| match operation.intent {
+            Intent::Create { group: of, count } if of == group => Some((operation.at, count)),
+            _ => None,
+        });
+        let came_since = |at| {
+            let is_new = |host: &str| state.workers.get(host).is_some_and(|record| record.first_seen_at >= at);
+            let of_group = self.survey.workers().filter(|worker| worker.group == group);
+            u32::try_from(of_group.filter(|worker| is_new(&worker.instance.host)).count()).unwrap_or(u32::MAX)
+        };
+        ordered.map(|(at, count)| count.saturating_sub(came_since(at))).sum()
+    }
+
     /// Whether an order to the provider may stand beside those of this decision.
     fn may_order_beside(&self, draft: &Draft) -> bool {
         let ordered =

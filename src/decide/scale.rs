@@ -92,6 +92,12 @@ fn enforce_minimum(view: &View<'_>, draft: &mut Draft, stood_back: &mut Sizes) -
             continue;
         }
         draft.because(Reason::BelowMinimum { group, size, min });
+        if let Err(reason) = list_may_lag(view) {
+            // Not even taken back: what is ordered and not shown yet may fill the group.
+            draft.because(reason);
+            under_way = true;
+            continue;
+        }
         let taken = take_back(view, draft, min - size, |drain| drain.group == group);
         let missing = (min - size).saturating_sub(taken);
         under_way |= taken > 0 || failures == 0 || view.creates_in(group);
@@ -117,12 +123,15 @@ fn enforce_minimum(view: &View<'_>, draft: &mut Draft, stood_back: &mut Sizes) -
 /// seconds. The minimum waits for no cooldown, and would be ordered anew at each look until the list shows what came.
 pub(super) const LIST_LAG: Duration = Duration::from_secs(60);
 
-/// Whether the provider's list can be trusted to show all workers of a group, or why not yet.
+/// Whether the provider's list lags behind no operation any more, or until when it may.
+fn list_may_lag(view: &View<'_>) -> Result<(), Reason> {
+    let until = view.situation.state.last_operation_ended_at.map(|ended| ended + LIST_LAG);
+    until.filter(|until| view.now < *until).map_or(Ok(()), |until| Err(Reason::ListMayLag { until }))
+}
+
+/// Whether what the provider's list shows of a group is confirmed, or why not yet.
 fn size_is_certain(view: &View<'_>, group: GroupName) -> Result<(), Reason> {
     let state = &view.situation.state;
-    if let Some(until) = state.last_operation_ended_at.map(|ended| ended + LIST_LAG).filter(|until| view.now < *until) {
-        return Err(Reason::ListMayLag { until });
-    }
     // One list that is short by mistake orders nothing. Workers that the last look showed are remembered at this one.
     let hosts: BTreeSet<_> = view.capacity.instances().map(|(_, instance)| instance.host.as_str()).collect();
     let as_before = state.workers.keys().all(|host| hosts.contains(host.as_str()));
@@ -206,6 +215,9 @@ fn create(view: &View<'_>, draft: &mut Draft, additions: Sizes) -> u32 {
         draft.because(Reason::NameNotFree { hosts });
         return 0;
     }
+    if deletion_goes_first(view) {
+        return 0;
+    }
     let mut created = 0;
     // Those that need most come first: where orders may not overlap, the others wait for the next one.
     let mut additions: Vec<_> = additions.iter().collect();
@@ -219,10 +231,20 @@ fn create(view: &View<'_>, draft: &mut Draft, additions: Sizes) -> u32 {
     created
 }
 
+/// Whether machines are deleted now, and none is made beside it. Where a quota is used up, what is of no use any more
+/// holds what the refused order needs: were that one always tried first, each refusal would be waited out for both, and
+/// neither would ever be done. So while orders fail they take turns.
+fn deletion_goes_first(view: &View<'_>) -> bool {
+    let failures = view.situation.state.provider_failures;
+    !failures.is_multiple_of(2) && GroupName::ALL.into_iter().any(|group| !leave::to_delete(view, group).is_empty())
+}
+
 /// Takes up to `wanted` leaving workers back, those with most room first. That needs no cooldown: it costs nothing,
 /// boots nothing, and can be undone. Returns how many.
 fn take_back(view: &View<'_>, draft: &mut Draft, wanted: u32, of: impl Fn(&Drain) -> bool) -> u32 {
     let mut sizes = view.survey.sizes();
+    // Machines that are ordered and that the provider's list does not show yet count: with them the group may be full.
+    GroupName::ALL.into_iter().for_each(|group| sizes.add(group, view.ordered_and_not_seen(group)));
     let mut able: Vec<_> =
         view.situation.state.drains.iter().filter(|(host, drain)| of(drain) && can_serve(view, host, drain)).collect();
     able.sort_by_cached_key(|(host, _)| view.observation.node(host).map(|node| node.used.memory_mb));

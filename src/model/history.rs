@@ -83,6 +83,12 @@ pub struct History {
     pauses: VecDeque<Pause>,
 }
 
+/// At a fast pace a long window is thinned rather than cut short, to samples so far apart: one that is never full would
+/// never shrink.
+fn spacing(keep: Duration) -> Duration {
+    keep * 2 / SAMPLES_MAX
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     sample: Sample,
@@ -108,8 +114,7 @@ impl History {
         if self.latest().is_some_and(|last| last.at >= sample.at) {
             *self = Self::default();
         }
-        // At a fast pace a long window is thinned rather than cut short: one that is never full would never shrink.
-        let spacing = keep * 2 / SAMPLES_MAX;
+        let spacing = spacing(keep);
         let before = self.entries.len().checked_sub(2).and_then(|index| self.entries.get(index));
         if before.is_some_and(|before| sample.at < before.sample.at + spacing) {
             self.forget_newest();
@@ -121,9 +126,19 @@ impl History {
         }
     }
 
-    /// Whether samples that come at this pace are thinned: which of them are kept then depends on all that came before.
-    pub fn thins(keep: Duration, pace: Duration) -> bool {
-        keep * 2 / SAMPLES_MAX > pace
+    /// Adds the newest sample again, so many times, each one `pace` after the one before: what looks would have shown that
+    /// were not made. The same history as if each had been pushed, without adding those that are forgotten at once.
+    pub fn repeat(&mut self, times: u64, pace: Duration, keep: Duration) {
+        let Some(newest) = self.latest().copied() else { return };
+        // Which samples a thinned window keeps depends on all that came before.
+        let is_thinned = pace < spacing(keep);
+        let in_window = u64::try_from(keep.as_nanos() / pace.as_nanos().max(1)).unwrap_or(u64::MAX).saturating_add(2);
+        let first = if is_thinned { 0 } else { times.saturating_sub(in_window) };
+        for time in first..times {
+            // Far beyond what a history holds: the longest time that a look can be away.
+            let after = TimeDelta::from_std(pace).unwrap_or_default() * i32::try_from(time + 1).unwrap_or(i32::MAX);
+            self.push(Sample { at: newest.at + after, ..newest }, keep);
+        }
     }
 
     fn append(&mut self, sample: Sample) {

@@ -10,6 +10,7 @@ mod resources;
 mod situation;
 mod state;
 mod workers;
+mod workload_row;
 
 pub use action::{Action, Decision};
 pub use capacity::{Capabilities, Capacity, Group, GroupName, Instance, InstanceState, WorkerTemplate};
@@ -20,3 +21,4 @@ pub use resources::Resources;
 pub use situation::{Outage, Situation};
 pub use state::{Drain, DrainPhase, Intent, Operation, STATE_VERSION, SeenResourceManager, State, WorkerRecord};
 pub use workers::Workers;
+pub use workload_row::{JobShape, MASTER_GROUP, WorkloadRow};

@@ -58,6 +58,9 @@ pub struct WorkerRecord {
     pub ready_at: Option<DateTime<Utc>>,
     /// Since when it has been of no use; `None` while it is ready.
     pub not_ready_since: Option<DateTime<Utc>>,
+    /// Since when YARN has not listed it at all; `None` while it does.
+    #[serde(default)]
+    pub unlisted_since: Option<DateTime<Utc>>,
 }
 
 impl Default for State {

@@ -181,9 +181,12 @@ const ROUND_TIMES: &[(f64, &str, bool)] = &[
 ];
 
 impl LogTimeAxis {
-    /// From one second (all that is shorter stands there) to a bit more than `longest` seconds.
-    pub fn new(longest: f64) -> Self {
-        Self { from: 1.0, to: longest.max(60.0) * 1.3 }
+    /// From the last round time below `shortest` seconds, one second at the least (all that is shorter stands there),
+    /// to a bit more than `longest` seconds.
+    pub fn new(shortest: f64, longest: f64) -> Self {
+        let below = ROUND_TIMES.iter().map(|(seconds, ..)| *seconds).filter(|seconds| *seconds <= shortest);
+        let from = below.fold(1.0, f64::max);
+        Self { from, to: longest.max(from * 60.0) * 1.3 }
     }
 
     /// Where a length of time in seconds stands.
@@ -194,10 +197,10 @@ impl LogTimeAxis {
 
     /// Round lengths of time.
     pub fn ticks(&self) -> Vec<Tick> {
-        let inside = ROUND_TIMES.iter().filter(|(seconds, ..)| *seconds <= self.to);
+        let inside = ROUND_TIMES.iter().filter(|(seconds, ..)| (self.from..=self.to).contains(seconds));
         let tick = |(seconds, label, is_major): &(f64, &str, bool)| Tick {
             at: self.place(*seconds),
-            label: if *seconds == self.from { "≤ 1 s".into() } else { (*label).into() },
+            label: if *seconds == self.from { format!("≤ {label}") } else { (*label).into() },
             is_major: *is_major,
         };
         inside.map(tick).collect()
@@ -239,9 +242,11 @@ mod tests {
 
     #[test]
     fn waits_are_placed_by_their_logarithm() {
-        let axis = LogTimeAxis::new(10_000.0 / 1.3);
+        let axis = LogTimeAxis::new(0.0, 10_000.0 / 1.3);
         assert!((axis.place(100.0) - 0.5).abs() < 1e-12);
         assert_eq!((axis.place(0.0), axis.place(1e9)), (0.0, 1.0));
         assert_eq!(axis.ticks().len(), 5);
+        let labels: Vec<_> = LogTimeAxis::new(90.0, 4000.0).ticks().into_iter().map(|tick| tick.label).collect();
+        assert_eq!(labels, ["≤ 1 min", "10 min", "1 h"]);
     }
 }

@@ -24,17 +24,15 @@ pub mod names;
 pub mod page;
 pub mod seeds;
 pub mod svg;
-pub mod thin;
-
 pub mod table;
-
+pub mod thin;
 pub mod waiting;
 pub mod words;
 
 pub use expectations::{Failure, check_expectations};
 pub use figures::{Figures, figures};
 pub use machine::{csv, json};
-
+pub use page::{Page, Run, html};
 pub use table::table;
 
 /// To six decimals: a sum's last bits are noise, and text of them would be, too.

@@ -1,52 +1,45 @@
-//! Thins out long step functions for drawing without losing a peak: of each column the lowest and the highest value.
+//! Thins out long step functions for drawing: of each column of equal width the average and the highest value, so that
+//! no peak is lost.
 
 use crate::sim::Ms;
 
-/// A step function with at most two values in each of so many columns of equal width, from 0 to `end_ms`. One that has
-/// no more than that already comes back as it is. In each column the extremes stand in the order in which they came.
-pub fn thin(steps: &[(Ms, f64)], end_ms: Ms, columns: u64) -> Vec<(Ms, f64)> {
-    let columns = columns.max(1);
-    if steps.len() as u64 <= 2 * columns || end_ms < 2 * columns {
-        return steps.to_vec();
-    }
+/// What a step function did in one column.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Column {
+    /// Where it begins.
+    pub at: Ms,
+    /// Its average over time.
+    pub mean: f64,
+    /// Its highest value, however short.
+    pub high: f64,
+}
+
+/// So many columns of equal width from 0 to `end_ms`. Each step holds until the next one; before the first one there is
+/// nothing: 0.
+pub fn columns(steps: &[(Ms, f64)], end_ms: Ms, number: u64) -> Vec<Column> {
     // In integers: the same on any machine.
     let edge =
-        |half: u64| Ms::try_from(u128::from(end_ms) * u128::from(half) / u128::from(2 * columns)).unwrap_or(end_ms);
-    let mut thinned: Vec<(Ms, f64)> = Vec::new();
-    let (mut next, mut current) = (0, None);
-    for column in 0..columns {
-        let (from, until) = (edge(2 * column), edge(2 * column + 2));
-        let first = next;
-        while steps.get(next).is_some_and(|step| step.0 < until) {
-            next += 1;
+        |index: u64| Ms::try_from(u128::from(end_ms) * u128::from(index) / u128::from(number.max(1))).unwrap_or(end_ms);
+    let (mut next, mut held) = (0, 0.0);
+    let mut columns = Vec::new();
+    for index in 0..number {
+        let (from, until) = (edge(index), edge(index + 1));
+        if from == until {
+            continue;
         }
-        let inside = &steps[first..next];
-        // What held before counts, unless it changes at the very beginning.
-        let held = current.filter(|_| inside.first().is_none_or(|step| step.0 > from));
-        let values = held.into_iter().chain(inside.iter().map(|step| step.1));
-        let Some((low, high, low_first)) = extremes(values) else { continue };
-        let (one, other) = if low_first { (low, high) } else { (high, low) };
-        push(&mut thinned, from, one);
-        push(&mut thinned, edge(2 * column + 1), other);
-        current = inside.last().map(|step| step.1).or(current);
+        let (mut at, mut sum, mut high) = (from, 0.0, f64::NEG_INFINITY);
+        while let Some((change, value)) = steps.get(next).copied().filter(|step| step.0 < until) {
+            if change > at {
+                sum += held * (change - at) as f64;
+                high = high.max(held);
+                at = change;
+            }
+            (held, next) = (value, next + 1);
+        }
+        let mean = (sum + held * (until - at) as f64) / (until - from) as f64;
+        columns.push(Column { at: from, mean, high: high.max(held) });
     }
-    thinned
-}
-
-fn push(steps: &mut Vec<(Ms, f64)>, at: Ms, value: f64) {
-    if steps.last().is_none_or(|last| last.1 != value) {
-        steps.push((at, value));
-    }
-}
-
-/// The lowest, the highest, and whether the lowest came first.
-fn extremes(values: impl Iterator<Item = f64>) -> Option<(f64, f64, bool)> {
-    values.fold(None, |found, value| match found {
-        None => Some((value, value, true)),
-        Some((low, high, _)) if value > high => Some((low, value, true)),
-        Some((low, high, _)) if value < low => Some((value, high, false)),
-        found => found,
-    })
+    columns
 }
 
 #[cfg(test)]
@@ -54,29 +47,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn few_steps_stay_as_they_are() {
-        let steps = [(0, 1.0), (10, 2.0)];
-        assert_eq!(thin(&steps, 100, 1), steps);
-        assert_eq!(thin(&[], 100, 1), []);
+    fn averages_are_over_time_and_no_peak_is_lost() {
+        let steps = [(0, 2.0), (10, 4.0), (15, 0.0), (16, 99.0), (17, 0.0), (35, 7.0)];
+        let found = columns(&steps, 40, 4);
+        let expected = [(0, 2.0, 2.0), (10, 11.9, 99.0), (20, 0.0, 0.0), (30, 3.5, 7.0)];
+        assert_eq!(found, expected.map(|(at, mean, high)| Column { at, mean, high }));
+        assert_eq!(columns(&[], 10, 1), [Column { at: 0, mean: 0.0, high: 0.0 }]);
+        assert_eq!(columns(&steps, 0, 4), []);
+        assert_eq!(columns(&steps, 2, 4).len(), 2, "a column has a length");
     }
 
     #[test]
-    fn many_steps_keep_their_peaks() {
-        let mut steps: Vec<(Ms, f64)> = (0..10_000).map(|at| (at, f64::from(u32::from(at % 7 == 0)))).collect();
-        (steps[4_444].1, steps[7_000].1) = (99.0, -5.0);
-        let thinned = thin(&steps, 10_000, 100);
-        assert!(thinned.len() <= 200, "{}", thinned.len());
-        assert!(thinned.windows(2).all(|pair| pair[0].0 < pair[1].0));
-        let near = |value, at: Ms| thinned.iter().any(|step| step.1 == value && step.0.abs_diff(at) <= 100);
-        assert!(near(99.0, 4_444) && near(-5.0, 7_000), "{thinned:?}");
-        assert_eq!(thinned[0], (0, 0.0));
-    }
-
-    #[test]
-    fn a_value_that_holds_for_long_is_kept_through_empty_columns() {
-        let mut steps: Vec<(Ms, f64)> = (0..500).map(|at| (at, f64::from(u32::from(at % 2 == 0)))).collect();
-        steps.push((500, 7.0));
-        let thinned = thin(&steps, 10_000, 10);
-        assert_eq!(thinned.last().map(|step| step.1), Some(7.0));
+    fn thousands_of_steps_keep_their_area_and_their_peak() {
+        let steps: Vec<(Ms, f64)> =
+            (0..10_000).map(|at| (at, if at == 4444 { 500.0 } else { (at % 7) as f64 })).collect();
+        let found = columns(&steps, 10_000, 100);
+        let area: f64 = steps.iter().map(|step| step.1).sum();
+        assert!((found.iter().map(|column| column.mean * 100.0).sum::<f64>() - area).abs() < 1e-6);
+        assert_eq!((found.len(), found[44].high), (100, 500.0));
     }
 }

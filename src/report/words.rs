@@ -113,18 +113,20 @@ pub fn count(n: usize, what: &str) -> String {
     format!("{} {what}{}", grouped(n as f64, 0), if n == 1 { "" } else { "s" })
 }
 
-/// `skipped-look`, `scaleUp`: a code as words, `skipped look`, `scale up`.
+/// A code as words: `scaleUp`, `SCALE_UP` and `scale-up` are `scale up`.
 pub fn spaced(code: &str) -> String {
-    let mut text = String::new();
+    let (mut text, mut after_small) = (String::new(), false);
     for c in code.chars() {
         match c {
             '-' | '_' => text.push(' '),
-            c if c.is_uppercase() && !text.is_empty() && !text.ends_with(' ') => {
-                text.push(' ');
+            c => {
+                if c.is_uppercase() && after_small {
+                    text.push(' ');
+                }
                 text.extend(c.to_lowercase());
             }
-            c => text.extend(c.to_lowercase()),
         }
+        after_small = c.is_lowercase() || c.is_ascii_digit();
     }
     text
 }
@@ -163,6 +165,12 @@ mod tests {
         assert_eq!(grouped(1_234_567.891, 1), "1\u{202f}234\u{202f}567.9");
         assert_eq!(grouped(-0.001, 2), "0.00");
         assert_eq!(grouped(-1000.0, 0), "-1\u{202f}000");
-        assert_eq!(spaced("scaleUp-early"), "scale up early");
+    }
+
+    #[test]
+    fn codes_are_read_as_words() {
+        for code in ["scaleUp", "SCALE_UP", "scale-up"] {
+            assert_eq!(spaced(code), "scale up");
+        }
     }
 }

@@ -66,12 +66,6 @@ impl Decisions {
         self.told.push(told);
     }
 
-    /// The latest decision with its orders, for whoever looks for what went before.
-    pub(super) fn last(&self, count: usize) -> Vec<Told> {
-        let earlier = self.told.len().saturating_sub(count);
-        self.told[earlier..].iter().chain(&self.latest).cloned().collect()
-    }
-
     /// All decisions, how often each reason was given, and how many decisions were left out.
     pub(super) fn close(mut self) -> (Vec<Told>, BTreeMap<&'static str, u64>, u64) {
         self.close_latest();

@@ -10,10 +10,14 @@
 //! | [`world`] | the cluster and its cloud: events, scheduler, machines, bills, faults |
 //! | `ports`, `journal` | the controller's ports over the world; what it decided |
 //! | [`mod@run`] | one run from beginning to end |
+//! | [`checker`] | watches what must always hold |
+//! | [`chaos`] | scenarios, loads and faults at random, by seed |
 //! | [`outcome`] | what a run yields: jobs, steps, accounts, decisions |
 //!
 //! Time is integer milliseconds since the scenario's start ([`Ms`]); calendar time is made of it for the controller.
 
+pub mod chaos;
+pub mod checker;
 mod journal;
 pub mod outcome;
 mod ports;

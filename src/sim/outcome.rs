@@ -155,7 +155,8 @@ pub struct Account {
     pub useful: u128,
     /// Containers' work that was thrown away: killed, or done again.
     pub lost: u128,
-    /// Held by containers that could not work yet: gangs that were not complete, reducers that waited for maps.
+    /// Held by containers that did not work: gangs that were not complete, reducers that waited for maps, idle executors,
+    /// and what a machine that had died went on to hold until YARN noticed.
     pub held: u128,
     /// From a machine's being up to its registration with all its GPUs; whole lives of machines that never did.
     pub boot: u128,

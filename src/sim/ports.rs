@@ -8,13 +8,18 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{
     Ms, Watch,
+    checker::{
+        Checker,
+        orders::Order,
+        rest::{Demand, Left},
+    },
     journal::Decisions,
+    run::Run,
     scenario::{Fault, Scenario},
     world::{Refusal, World, ms},
 };
 use crate::{
-    decide,
-    model::{Capacity, GroupName, History, Node, NodeId, Observation, Resources, State},
+    model::{Capacity, GroupName, Intent, Node, NodeId, Observation, Resources, State},
     ports::{
         Clock, Cluster, ErrorKind, Journal, OperationState, PolicyChange, PolicySource, PortError, Provider,
         StateStore, Tick, Wake,
@@ -34,31 +39,28 @@ pub(super) struct Stage<'a> {
     stored: State,
     generation: u64,
     watch: &'a mut dyn Watch,
-    /// Whether looks are left out that would say the same as the last one.
+    /// The last look said that later ones decide the same.
+    settled: bool,
+    /// Looks that would say the same as the last one are left out.
     skips: bool,
-    /// Whether the last look said that later ones decide the same, and over which time samples must be alike for that.
-    settled: Option<Ms>,
-    /// After a stretch that was skipped: until then looks fill the window again, and would have said the same as the last
-    /// one before it.
-    refills_until: Ms,
     /// The run ends here; `None`: not known before the last job has ended.
     pub(super) ends_at: Option<Ms>,
     cut_off_at: Ms,
+    /// The run has ended because nothing would ever have happened any more.
+    pub(super) stands_still: bool,
     /// Which fault kills the controller, and how many places where it may die have passed since that began.
     dying: Option<(usize, u32)>,
     /// The controller has been killed: until when.
     pub(super) dead_until: Option<Ms>,
     killed_by: Vec<usize>,
+    /// Whoever watches over the promises; `None`: nobody does.
+    pub(super) checker: Option<Checker>,
 }
 
 impl<'a> Stage<'a> {
-    pub(super) fn new(
-        world: World,
-        scenario: Arc<Scenario>,
-        last_submit: Ms,
-        skips: bool,
-        watch: &'a mut dyn Watch,
-    ) -> Self {
+    pub(super) fn new(world: World, run: &Run, skips: bool, watch: &'a mut dyn Watch) -> Self {
+        let scenario = Arc::clone(&run.scenario);
+        let last_submit = run.workload.jobs.last().map_or(0, |job| job.submit_ms);
         let cut_off_at = (last_submit * PATIENCE_FACTOR).max(last_submit + ms(PATIENCE));
         Self {
             world,
@@ -66,15 +68,70 @@ impl<'a> Stage<'a> {
             stored: State::default(),
             generation: 0,
             watch,
+            settled: false,
             skips,
-            settled: None,
-            refills_until: 0,
             ends_at: scenario.duration.map(ms),
             cut_off_at,
+            stands_still: false,
             dying: None,
             dead_until: None,
             killed_by: Vec::new(),
+            checker: None,
             scenario,
+        }
+    }
+
+    /// From here on somebody watches over the promises.
+    pub(super) fn check(&mut self, checker: Checker) {
+        self.world.write_kills_down();
+        self.checker = Some(checker);
+        self.count_sizes();
+    }
+
+    fn count_sizes(&mut self) {
+        if let Some(checker) = &mut self.checker {
+            checker.sizes(self.world.now(), &self.world.staying(&self.stored.drains));
+        }
+    }
+
+    /// What has happened since is looked at.
+    fn look_after(&mut self) {
+        let demand = self.demand();
+        let Some(checker) = &mut self.checker else { return };
+        let now = self.world.now();
+        checker.killed(self.world.take_kills());
+        checker.passed(now, demand);
+        if checker.is_satisfied(now) {
+            self.ends_at = Some(now);
+        }
+    }
+
+    fn demand(&self) -> Demand {
+        let (pending, running) = self.world.demand();
+        Demand { pending, running, is_done: self.world.is_done() }
+    }
+
+    /// What is there now.
+    pub(super) fn left(&self) -> Left {
+        Left {
+            demand: self.demand(),
+            sizes: self.world.staying(&self.stored.drains),
+            odd: self.world.odd_machines(),
+            excluded: self.world.excluded(),
+            state: self.stored.clone(),
+        }
+    }
+
+    /// Why the run has ended before all jobs had, where it was not told when to end.
+    pub(super) fn cut_short(&self) -> Option<&'static str> {
+        if self.scenario.duration.is_some() || self.world.is_done() {
+            None
+        } else if self.stands_still {
+            Some("the run ended before all jobs had: nothing would ever have happened any more, the rest waits for ever \
+                  (gangs of which each holds a part, or asks that no worker can serve)")
+        } else {
+            Some("the run was cut off before all jobs had ended: 30 days after the last one was submitted, or ten times \
+                  as long as jobs came")
         }
     }
 
@@ -93,11 +150,30 @@ impl<'a> Stage<'a> {
     /// The controller sleeps until `at`.
     fn sleep(&mut self, at: DateTime<Utc>) -> Wake {
         let from = self.world.now();
-        let mut until = self.world_time(at).max(from);
-        if let Some(window) = self.settled {
-            until = self.skip(from, until, window);
+        let until = self.world_time(at).max(from);
+        // What was ordered or told will not be so again.
+        let is_quiet = self.settled && self.decisions.is_quiet();
+        if is_quiet && self.world.next_at().is_none() && self.ends_at.is_none() {
+            // Nothing will ever happen: what waits now waits for ever.
+            self.ends_at = Some(until);
+            self.stands_still = true;
         }
-        self.pass(until)
+        let skipped = if is_quiet && self.skips { self.looks_in_vain(from, until) } else { 0 };
+        let pace = until - from;
+        if skipped > 0 {
+            self.decisions.repeat(skipped, until + (skipped - 1) * pace);
+        }
+        match self.pass(until + skipped * pace) {
+            Wake::Tick if skipped > 0 => Wake::Skipped { looks: skipped, pace: Duration::from_millis(pace) },
+            wake => wake,
+        }
+    }
+
+    /// How many looks, from `until` on, come before anything happens: each of them would say what the last one did.
+    fn looks_in_vain(&self, from: Ms, until: Ms) -> u64 {
+        let happens = self.world.next_at().unwrap_or(Ms::MAX);
+        let first = happens.min(self.ends_at.unwrap_or(self.cut_off_at));
+        first.saturating_sub(until).div_ceil((until - from).max(1))
     }
 
     /// The world goes on until then, or to its end.
@@ -107,35 +183,18 @@ impl<'a> Stage<'a> {
         if self.ends_at.is_none() && self.world.is_done() {
             self.ends_at = Some(self.world.last_end() + ms(self.scenario.settle));
         }
+        self.look_after();
         let now = self.world.now();
         self.watch.slept(from, now);
         if now >= self.ends_at.unwrap_or(self.cut_off_at) { Wake::Stop } else { Wake::Tick }
     }
 
-    /// Looks that would all say the same until something happens are not made, but for those that fill the window again
-    /// before it happens: what is decided then is the same, bit for bit. Returns when to wake.
-    fn skip(&mut self, from: Ms, until: Ms, window: Ms) -> Ms {
-        let pace = (until - from).max(1);
-        let happens = self.world.next_at().unwrap_or(Ms::MAX);
-        let ends = self.ends_at.unwrap_or(if self.world.is_done() { Ms::MAX } else { self.cut_off_at });
-        let free = happens.min(ends).saturating_sub(until).saturating_sub(window + 2 * pace);
-        if happens == Ms::MAX && self.ends_at.is_none() && !self.world.is_done() {
-            // Nothing will ever happen: what waits now waits for ever.
-            self.ends_at = Some(until);
-            return until;
+    /// The store has taken this.
+    fn saved(&mut self, state: &State) {
+        let (now, clock) = (self.world.now(), self.clock());
+        if let Some(checker) = &mut self.checker {
+            checker.saved(now, clock, state, |number| self.world.operation(number) == Ok(None));
         }
-        // What was ordered or told will not be so again, and of a window that is thinned other samples would be kept.
-        let thins = History::thins(Duration::from_millis(window), Duration::from_millis(pace));
-        if !self.skips || thins || !self.decisions.is_quiet() {
-            return until;
-        }
-        let looks = free / pace;
-        let until = until + looks * pace;
-        if looks > 0 {
-            self.decisions.repeat(looks, until - pace);
-            self.refills_until = happens.min(ends);
-        }
-        until
     }
 
     /// A place where the controller may die; whether it dies here.
@@ -151,6 +210,9 @@ impl<'a> Stage<'a> {
             return false;
         }
         self.killed_by.push(index);
+        if let Some(checker) = &mut self.checker {
+            checker.died();
+        }
         self.world.counts().controller_crashes += 1;
         let event = &self.scenario.events[index];
         self.dead_until = Some(ms(event.at + event.lasts).max(self.world.now()));
@@ -172,7 +234,32 @@ impl<'a> Stage<'a> {
     }
 
     /// Gives the cloud an order.
-    fn order(&mut self, order: impl FnOnce(&mut World) -> Result<usize, Refusal>) -> Result<String, PortError> {
+    fn order(
+        &mut self,
+        (request_id, intent): (&str, Intent),
+        order: impl FnOnce(&mut World) -> Result<usize, Refusal>,
+    ) -> Result<String, PortError> {
+        let (clock, made_before) = (self.clock(), self.world.counts().ordered);
+        let lies = |fault: &Fault| matches!(fault, Fault::ResourceManagerStale | Fault::ResourceManagerPartial);
+        if let Some(checker) = self.checker.as_mut().filter(|_| self.world.faults().any(lies)) {
+            checker.misled(&intent, &self.stored, clock);
+        }
+        let answer = self.order_unseen(order);
+        let machines = self.world.counts().ordered - made_before;
+        let (at_ms, operation) = (self.world.now(), answer.as_ref().ok().copied());
+        if let Some(checker) = &mut self.checker {
+            checker.order(&Order { at_ms, request_id, intent: &intent, machines, operation }, &self.stored);
+            checker.killed(self.world.take_kills());
+        }
+        self.count_sizes();
+        let number = answer?;
+        if self.world.faults().any(|fault| *fault == Fault::LostAcknowledgements) {
+            return Err(PortError::transient("connection reset before the answer came"));
+        }
+        Ok(format!("operation-{number}"))
+    }
+
+    fn order_unseen(&mut self, order: impl FnOnce(&mut World) -> Result<usize, Refusal>) -> Result<usize, PortError> {
         let throttled = self.world.throttled();
         let answer = match throttled {
             Some(retry_after) => Err(PortError::new(ErrorKind::Throttled { retry_after }, "429 Too Many Requests")),
@@ -181,11 +268,7 @@ impl<'a> Stage<'a> {
         if answer.is_err() {
             self.world.counts().orders_failed += 1;
         }
-        let number = answer?;
-        if self.world.faults().any(|fault| *fault == Fault::LostAcknowledgements) {
-            return Err(PortError::transient("connection reset before the answer came"));
-        }
-        Ok(format!("operation-{number}"))
+        answer
     }
 }
 
@@ -220,9 +303,13 @@ impl<'s, 'a> Port<'s, 'a> {
         }
     }
 
-    async fn order(&self, order: impl FnOnce(&mut World) -> Result<usize, Refusal>) -> Result<String, PortError> {
+    async fn order(
+        &self,
+        named: (&str, Intent),
+        order: impl FnOnce(&mut World) -> Result<usize, Refusal>,
+    ) -> Result<String, PortError> {
         self.boundary().await;
-        let answer = self.stage.borrow_mut().order(order);
+        let answer = self.stage.borrow_mut().order(named, order);
         self.boundary().await;
         answer
     }
@@ -291,11 +378,13 @@ impl Provider for Port<'_, '_> {
     }
 
     async fn create(&self, request_id: &str, group: GroupName, count: u32) -> Result<String, PortError> {
-        self.order(|world| world.create(request_id, group, count)).await
+        let intent = Intent::Create { group, count };
+        self.order((request_id, intent), |world| world.create(request_id, group, count)).await
     }
 
-    async fn delete(&self, request_id: &str, _: GroupName, instances: &[String]) -> Result<String, PortError> {
-        self.order(|world| world.delete(request_id, instances)).await
+    async fn delete(&self, request_id: &str, group: GroupName, instances: &[String]) -> Result<String, PortError> {
+        let intent = Intent::Delete { group, instances: instances.to_vec() };
+        self.order((request_id, intent), |world| world.delete(request_id, instances)).await
     }
 
     async fn poll(&self, operation_id: &str) -> Result<OperationState, PortError> {
@@ -330,6 +419,7 @@ impl StateStore for Port<'_, '_> {
         stage.stored = state.clone();
         stage.generation += 1;
         self.generation = stage.generation;
+        stage.saved(state);
         if stage.dies_here() { killed() } else { Ok(()) }
     }
 }
@@ -338,11 +428,12 @@ impl Journal for Port<'_, '_> {
     fn tick(&mut self, tick: &Tick<'_>) {
         let mut stage = self.stage.borrow_mut();
         let now = stage.world.now();
-        stage.settled = tick.settled.then(|| ms(decide::keep_samples(tick.policy, tick.situation.poll_interval)));
-        if now < stage.refills_until {
-            return stage.decisions.repeat(1, now);
+        if let Some(checker) = &mut stage.checker {
+            checker.tick(now, tick);
         }
+        stage.count_sizes();
         stage.decisions.add(now, tick);
+        stage.settled = tick.settled;
         stage.watch.tick(now, tick);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::{
     cell::RefCell,
+    collections::BTreeMap,
     future::Future,
     pin::pin,
     sync::Arc,
@@ -10,7 +11,8 @@ use std::{
 
 use super::{
     Ms, Watch,
-    outcome::{Outcome, Violation},
+    checker::{ACCOUNTS, Checker},
+    outcome::{Account, Outcome, Violation},
     ports::{Port, Stage},
     scenario::Scenario,
     workload::Workload,
@@ -18,12 +20,17 @@ use super::{
 };
 use crate::{
     controller::{Controller, Halt},
+    model::GroupName,
     policy::{GroupPolicy, Policy},
     ports::Wake,
 };
 
 /// Most violations that are kept of one run: the first ones tell.
 const VIOLATIONS_MAX: usize = 20;
+
+/// The remark of a checked run at whose end not enough time had passed since the last change to tell whether it came to
+/// rest.
+pub const NOT_JUDGED: &str = "the run ended before it could be told whether the cluster had come to rest";
 
 /// What is run.
 #[derive(Clone, Debug)]
@@ -42,33 +49,46 @@ pub struct Run {
 
 /// Runs to the end. The same run gives the same outcome.
 pub fn run(run: &Run, watch: &mut dyn Watch) -> Outcome {
-    run_to_end(run, true, watch)
+    play(run, None, true, watch)
 }
 
 /// The same, with every look made, even where nothing can have changed since the last one: slow, and there to show
 /// that it makes no difference.
 pub fn run_every_look(run: &Run, watch: &mut dyn Watch) -> Outcome {
-    run_to_end(run, false, watch)
+    play(run, None, false, watch)
 }
 
-fn run_to_end(run: &Run, skips: bool, watch: &mut dyn Watch) -> Outcome {
+/// The same, with somebody who watches over the promises ([`checker`](super::checker)) and ends the run as soon as
+/// there is nothing more to be seen. What is broken is in the outcome's violations.
+pub fn checked(run: &Run, checker: Checker, watch: &mut dyn Watch) -> Outcome {
+    play(run, Some(checker), true, watch)
+}
+
+fn play(run: &Run, checker: Option<Checker>, skips: bool, watch: &mut dyn Watch) -> Outcome {
     let world = World::new(Arc::clone(&run.scenario), Arc::clone(&run.workload), run.seed);
-    let last_submit = run.workload.jobs.last().map_or(0, |job| job.submit_ms);
-    let stage = RefCell::new(Stage::new(world, Arc::clone(&run.scenario), last_submit, skips, watch));
-    let mut violations = Vec::new();
-    while let Some(halt) = live(run, &stage) {
-        violations.push(Violation {
-            at_ms: stage.borrow().world.now(),
-            promise: "the controller goes on",
-            text: format!("the controller ended by itself: {halt}"),
-        });
-        break;
+    let mut stage = Stage::new(world, run, skips, watch);
+    if let Some(checker) = checker {
+        stage.check(checker);
     }
-    close(run, stage.into_inner(), violations)
+    let stage = RefCell::new(stage);
+    let ended = live(run, &stage);
+    let stage = stage.into_inner();
+    let at_ms = stage.world.now();
+    let ended = ended.map(|why| Violation { at_ms, promise: "the controller goes on", text: why.to_string() });
+    close(run, stage, ended.into_iter().collect())
+}
+
+/// Why a controller has come to an end that it should not have come to.
+#[derive(Debug, thiserror::Error)]
+enum Ended {
+    #[error("it halted: {0}")]
+    Halted(#[from] Halt),
+    #[error("it waits for something that never comes")]
+    Hangs,
 }
 
 /// The controller's lives, one after the other, until the run ends; why the last one ended, if by itself.
-fn live(run: &Run, stage: &RefCell<Stage<'_>>) -> Option<Halt> {
+fn live(run: &Run, stage: &RefCell<Stage<'_>>) -> Option<Ended> {
     loop {
         let port = || Port::new(stage);
         let ports = (port(), port(), port(), port(), port());
@@ -83,8 +103,9 @@ fn live(run: &Run, stage: &RefCell<Stage<'_>>) -> Option<Halt> {
                     return None;
                 }
             }
-            (None, Some(Err(halt))) => return Some(halt),
-            (None, Some(Ok(())) | None) => return None,
+            (None, Some(Err(halt))) => return Some(halt.into()),
+            (None, None) => return Some(Ended::Hangs),
+            (None, Some(Ok(()))) => return None,
         }
     }
 }
@@ -100,16 +121,24 @@ fn poll_once<F: Future>(future: F) -> Option<F::Output> {
 
 fn close(run: &Run, stage: Stage<'_>, mut violations: Vec<Violation>) -> Outcome {
     let end_ms = stage.world.now();
+    let left = stage.left();
+    let mut remarks: Vec<_> = stage.cut_short().map(str::to_owned).into_iter().collect();
+    if let Some((found, is_judged)) = stage.checker.map(|checker| checker.close(end_ms, &left)) {
+        violations.extend(found);
+        if !is_judged {
+            remarks.push(NOT_JUDGED.to_owned());
+        }
+    }
     let looks = stage.decisions.looks;
     let (decisions, reasons, left_out) = stage.decisions.close();
     let closed = stage.world.close();
-    let mut remarks = Vec::new();
     if left_out > 0 {
         remarks.push(format!("{left_out} decisions without any order are not listed, only counted"));
     }
     if closed.rejected > 0 {
         remarks.push(format!("{} jobs failed because YARN refused an ask larger than any node", closed.rejected));
     }
+    violations.extend(unbalanced(end_ms, &closed.accounts));
     violations.truncate(VIOLATIONS_MAX);
     let bounds = |bound: fn(GroupPolicy) -> u32| {
         closed.groups.keys().map(|group| bound(run.policy.group(*group))).fold(0, u32::saturating_add)
@@ -135,4 +164,15 @@ fn close(run: &Run, stage: Stage<'_>, mut violations: Vec<Violation>) -> Outcome
         violations,
         remarks,
     }
+}
+
+/// The accounts of groups that do not add up.
+fn unbalanced(at_ms: Ms, accounts: &BTreeMap<GroupName, Account>) -> Vec<Violation> {
+    let wrong = accounts.iter().filter_map(|(group, account)| {
+        let Account { billed, useful, lost, held, boot, idle, fragmentation, .. } = *account;
+        let parts = useful + lost + held + boot + idle + fragmentation;
+        let text = format!("{group}: the parts are {parts}, {billed} was billed: {account:?}");
+        (parts != billed).then_some(Violation { at_ms, promise: ACCOUNTS, text })
+    });
+    wrong.collect()
 }

@@ -22,6 +22,7 @@
 
 pub mod admin;
 pub mod admin_rpc;
+pub mod applications;
 pub mod exclude_file;
 mod exclude_plain;
 mod exclude_xml;
@@ -30,6 +31,7 @@ mod lenient;
 pub mod observation;
 pub mod proto;
 mod queues;
+mod resource_map;
 mod resource_row;
 pub mod rest;
 pub mod rmadmin;

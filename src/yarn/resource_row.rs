@@ -14,7 +14,7 @@ use crate::model::Resources;
 /// A figure (MB, cores, GPUs) at most: an exabyte of memory. Keeps sums over garbage from overflowing.
 const MAX_FIGURE: u64 = 1 << 40;
 /// The name of GPUs among YARN's resource types.
-const GPU: &str = "yarn.io/gpu";
+pub(super) const GPU: &str = "yarn.io/gpu";
 
 /// A figure of YARN's as ours: never negative, never so large that sums overflow.
 pub(super) fn figure(number: Num) -> u64 {

@@ -48,7 +48,7 @@ pub struct ResourceManager {
 }
 
 /// The ResourceManager that said it is active.
-struct Active {
+pub(super) struct Active {
     base: Url,
     /// Who answered, after redirects.
     from: String,
@@ -124,7 +124,7 @@ impl ResourceManager {
     }
 
     /// Reads one document from the active ResourceManager.
-    async fn read<T>(
+    pub(super) async fn read<T>(
         &self,
         active: &Active,
         path: &str,
@@ -139,7 +139,7 @@ impl ResourceManager {
     }
 
     /// The first of all addresses that says it is active.
-    async fn active(&self) -> Result<Active, PortError> {
+    pub(super) async fn active(&self) -> Result<Active, PortError> {
         let first = self.preferred.load(Ordering::Relaxed);
         let order = (0..self.bases.len()).map(|n| (first + n) % self.bases.len());
         let (index, active) = first_success(order.map(|index| self.ask(index)).collect()).await?;
@@ -157,7 +157,7 @@ impl ResourceManager {
         Ok((index, Active { base, from: answer.from, info }))
     }
 
-    async fn in_time<T>(&self, work: impl Future<Output = Result<T, PortError>>) -> Result<T, PortError> {
+    pub(super) async fn in_time<T>(&self, work: impl Future<Output = Result<T, PortError>>) -> Result<T, PortError> {
         let limit = self.options.total;
         timeout(limit, work).await.unwrap_or_else(|_| {
             let at = self.bases.iter().map(shown).collect::<Vec<_>>().join(", ");

@@ -124,7 +124,7 @@ pub(super) fn parse<'a, T: Deserialize<'a>>(what: &str, body: &'a [u8]) -> Resul
 }
 
 /// An empty list's wrapper may be left out altogether; any other object without it is an answer to something else.
-fn is_empty_object(body: &[u8]) -> bool {
+pub(super) fn is_empty_object(body: &[u8]) -> bool {
     body.iter().filter(|byte| !byte.is_ascii_whitespace()).eq(b"{}")
 }
 
@@ -314,7 +314,7 @@ impl AppRow<'_> {
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct AskRow<'a> {
+pub(super) struct AskRow<'a> {
     priority: Num,
     #[serde(borrow)]
     resource_name: Text<'a>,
@@ -325,7 +325,7 @@ struct AskRow<'a> {
 impl AskRow<'_> {
     /// The ask, unless it is empty or repeats another one: an ask with a wish for hosts comes once for each host,
     /// once for each rack and once as `*`. One with placement constraints comes once, without a name.
-    fn ask(&self) -> Option<Ask> {
+    pub fn ask(&self) -> Option<Ask> {
         let containers = count(self.num_containers);
         let once = matches!(self.resource_name.0.as_ref(), "*" | "");
         let Maybe::There(capability) = &self.capability else { return None };

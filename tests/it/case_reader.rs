@@ -143,8 +143,12 @@ impl Reader {
                 let host = format!("{}-{index}", &group.to_string()[..1]);
                 self.nodes.push(node(&host, each));
                 self.machine(&Line::parse(&host));
-                let ready =
-                    WorkerRecord { first_seen_at: at(-7200.0), ready_at: Some(at(-7000.0)), not_ready_since: None };
+                let ready = WorkerRecord {
+                    first_seen_at: at(-7200.0),
+                    ready_at: Some(at(-7000.0)),
+                    not_ready_since: None,
+                    unlisted_since: None,
+                };
                 self.state.workers.insert(host, ready);
             }
         }
@@ -167,6 +171,10 @@ impl Reader {
                 record.ready_at = None;
             }
             line.set("not-ready-since", &mut record.not_ready_since, |text| Some(at(seconds(text))));
+            if line.values.contains_key("unknown-to-yarn") {
+                record.unlisted_since = record.not_ready_since;
+            }
+            line.set("unlisted-since", &mut record.unlisted_since, |text| Some(at(seconds(text))));
             for _ in 0..line.get("masters", number::<u32>).unwrap_or(0) {
                 self.applications.push(application_with_master_on(host));
             }
@@ -181,7 +189,9 @@ impl Reader {
             instances.retain(|instance| instance.host != *host);
             instances.push(Instance { name: (*host).into(), host: (*host).into(), state });
             if let Some(first_seen_at) = line.get("seen", |text| at(seconds(text))) {
-                let record = WorkerRecord { first_seen_at, ready_at: None, not_ready_since: Some(first_seen_at) };
+                let since = Some(first_seen_at);
+                let record =
+                    WorkerRecord { first_seen_at, ready_at: None, not_ready_since: since, unlisted_since: since };
                 self.state.workers.insert((*host).into(), record);
             }
             if line.values.contains_key("gone") {

@@ -69,10 +69,12 @@ fn phase() -> impl Strategy<Value = DrainPhase> {
 }
 
 fn record() -> impl Strategy<Value = WorkerRecord> {
-    (instant(), option::of(instant()), option::of(instant())).prop_map(|(first, ready, not_ready)| WorkerRecord {
+    let maybe = || option::of(instant());
+    (instant(), maybe(), maybe(), maybe()).prop_map(|(first, ready, not_ready, unlisted)| WorkerRecord {
         first_seen_at: at(first),
         ready_at: ready.map(at),
         not_ready_since: not_ready.map(at),
+        unlisted_since: unlisted.map(at),
     })
 }
 

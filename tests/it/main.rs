@@ -104,12 +104,18 @@ mod settled;
 mod yarn_rest;
 // Hadoop's RPC to the byte, and against a server that misbehaves.
 mod yarn_rpc;
+// `record`: looks that were recorded, through a fake ResourceManager, to the file.
+mod record;
+// How looks at applications become rows, where no recording has the case.
+mod record_rules;
 // Recorded answers of real ResourceManagers, and answers as other versions would give them.
 mod yarn_wire;
 
 // -- Report
 // Figures against values worked out by hand, the table, CSV and JSON, expectations.
 mod report;
+// The page in a real browser: nothing missing, nothing beyond the edge, no script error, readable in light and dark.
+mod report_page;
 // What holds for every run: the bounds against every plan, distributions.
 mod report_props;
 
@@ -135,6 +141,8 @@ mod real_demo;
 mod real_latency;
 // One scene on a real YARN and in the simulator, side by side.
 mod real_side_by_side;
+// `record`: gangs followed, and told from totals afterwards.
+mod real_record;
 // `plan`: its text, its JSON, its exit codes, and that it changes nothing.
 mod real_plan;
 
@@ -145,5 +153,14 @@ mod sim_build;
 mod sim_scene;
 // Queueing theory, a reference, bounds, seeds, skipping: why the figures may be believed.
 mod sim_trust;
+// Orders and operations, quotas, stock-outs, bills, and a list that lags behind.
+mod sim_world_cloud;
+// Who is served when and where; how TonY, Spark and MapReduce ask, work and end.
+mod sim_world_jobs;
+// Drains, cordons, restarts, losses, refusals, as they were measured on a real YARN.
+mod sim_world_nodes;
 // Random clusters, jobs, faults and orders: the books are right after every event.
 mod sim_world_props;
+
+// The shipped scenarios and the commands `simulate` and `demo`, by the binary.
+mod scenario_runs;

@@ -167,6 +167,35 @@ pub fn some_jobs(play: &Play) -> Workload {
     Workload { jobs }
 }
 
+/// A played run, again and again, so many times: long, and soon made.
+pub fn again_and_again(how: Play, times: u64) -> (Outcome, Workload) {
+    let (mut out, mut workload) = play(how);
+    let (length, once, jobs) = (out.end_ms, out.clone(), workload.jobs.clone());
+    for shift in (1..times).map(|time| time * length) {
+        out.steps.extend(once.steps.iter().map(|step| Step { at_ms: step.at_ms + shift, ..*step }));
+        out.decisions.extend(once.decisions.iter().cloned().map(|told| Told {
+            from_ms: told.from_ms + shift,
+            to_ms: told.to_ms + shift,
+            ..told
+        }));
+        out.jobs.extend(once.jobs.iter().cloned().map(|job| JobOutcome {
+            submit_ms: job.submit_ms + shift,
+            start_ms: job.start_ms.map(|at| at + shift),
+            end_ms: job.end_ms.map(|at| at + shift),
+            ..job
+        }));
+        workload.jobs.extend(jobs.iter().cloned().map(|job| Job { submit_ms: job.submit_ms + shift, ..job }));
+    }
+    out.end_ms = times * length;
+    let account = out.accounts.get_mut(&GroupName::Primary).unwrap();
+    for part in
+        [&mut account.billed, &mut account.useful, &mut account.boot, &mut account.idle, &mut account.fragmentation]
+    {
+        *part *= u128::from(times);
+    }
+    (out, workload)
+}
+
 /// Plays some days.
 pub fn play(play: Play) -> (Outcome, Workload) {
     let workload = some_jobs(&play);

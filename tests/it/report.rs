@@ -264,6 +264,19 @@ fn expectations_that_are_not_met_are_told_in_sentences() {
     insta::assert_snapshot!(texts.join("\n"));
 }
 
+#[test]
+fn scenarios_can_count_on_these_names() {
+    let promised = "jobs jobsSucceeded jobsUnfinished cost machineHours gpuHours usefulShare ratioToOpt0 ratioToWork \
+                    waitMean waitP50 waitP95 waitP99 gangWaitMean gangWaitP95 makespan containersKilled containersLost \
+                    gpuHoursLost restarts boots machinesDeleted recommissions peakWorkers finalWorkers violations looks";
+    let mut names: Vec<_> = report::names::all().map(|named| named.name).collect();
+    for name in promised.split_whitespace() {
+        assert!(names.contains(&name), "{name}");
+    }
+    names.sort_unstable();
+    assert!(names.windows(2).all(|pair| pair[0] != pair[1]), "a name stands for one figure: {names:?}");
+}
+
 fn small() -> Figures {
     let mut out = outcome("cordon-first");
     out.scenario = "by hand, \"quoted\"".into();

@@ -102,7 +102,7 @@ prop_compose! {
             let host = format!("w-{n}");
             nodes.push(node(&host, used));
             instances.push(Instance { name: format!("m/{host}"), host: host.clone(), state: InstanceState::Running });
-            let record = WorkerRecord { first_seen_at: at(-800.0), ready_at: Some(at(-700.0)), not_ready_since: None };
+            let record = ready();
             state.workers.insert(host, record);
         }
         disturb(unrest, &mut nodes, &mut instances, &mut state);
@@ -223,7 +223,7 @@ fn at_rest(scaled_ago_s: f64) -> (Policy, Situation) {
     policy.primary = group(3, 9, 1);
     let instance = |n| Instance { name: format!("m/w-{n}"), host: format!("w-{n}"), state: InstanceState::Running };
     let instances: Vec<_> = (0..3).map(instance).collect();
-    let record = WorkerRecord { first_seen_at: at(-800.0), ready_at: Some(at(-700.0)), not_ready_since: None };
+    let record = ready();
     let workers = instances.iter().map(|instance| (instance.host.clone(), record)).collect();
     let observation = Observation {
         started_on_ms: 1,
@@ -263,4 +263,9 @@ fn a_worker_that_boots_or_is_of_no_use_or_leaves_has_a_deadline_ahead() {
         Arc::make_mut(&mut observation.nodes[0]).state = state;
         assert!(!decide::is_settled(&policy, &situation), "{state:?}");
     }
+}
+
+fn ready() -> WorkerRecord {
+    let ready_at = Some(at(-700.0));
+    WorkerRecord { first_seen_at: at(-800.0), ready_at, not_ready_since: None, unlisted_since: None }
 }

@@ -29,7 +29,7 @@ impl Dice {
     }
 
     pub fn pick<T: Clone>(&mut self, of: &[T]) -> T {
-        of[self.0.below(of.len() as u64) as usize].clone()
+        of[usize::try_from(self.0.below(of.len() as u64)).unwrap()].clone()
     }
 
     pub fn between(&mut self, from: u64, to: u64) -> u64 {

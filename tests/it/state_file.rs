@@ -219,7 +219,7 @@ fn full_disk_process() {
     let Some(path) = env::var_os(PATH_VARIABLE) else { return };
     let mut store = open(Path::new(&path));
     let mut state = store.load().unwrap();
-    let worker = WorkerRecord { first_seen_at: noon(), ready_at: None, not_ready_since: None };
+    let worker = WorkerRecord { first_seen_at: noon(), ready_at: None, not_ready_since: None, unlisted_since: None };
     state.workers = (0..5_000).map(|n| (format!("worker-{n}"), worker)).collect();
     let error = store.save(&state).unwrap_err();
     assert_eq!(error.kind, ErrorKind::Transient, "{error}");
@@ -288,10 +288,12 @@ fn drain() -> impl Strategy<Value = Drain> {
 
 fn worker() -> impl Strategy<Value = WorkerRecord> {
     let maybe = || proptest::option::of(instant());
-    (instant(), maybe(), maybe()).prop_map(|(first_seen_at, ready_at, not_ready_since)| WorkerRecord {
+    let parts = (instant(), maybe(), maybe(), maybe());
+    parts.prop_map(|(first_seen_at, ready_at, not_ready_since, unlisted_since)| WorkerRecord {
         first_seen_at,
         ready_at,
         not_ready_since,
+        unlisted_since,
     })
 }
 

@@ -135,7 +135,8 @@ fn instance(n: u32, booting: bool) -> Instance {
 }
 
 fn record(first_seen_at: DateTime<Utc>, booting: bool) -> WorkerRecord {
-    WorkerRecord { first_seen_at, ready_at: (!booting).then_some(first_seen_at), not_ready_since: None }
+    let ready_at = (!booting).then_some(first_seen_at);
+    WorkerRecord { first_seen_at, ready_at, not_ready_since: None, unlisted_since: None }
 }
 
 fn drain(n: u32, since: DateTime<Utc>) -> Drain {

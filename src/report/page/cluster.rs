@@ -1,14 +1,15 @@
 //! Demand and capacity over time: what runs and what waits before what is paid for, the policy's bounds, and below the
 //! decisions, where they were taken.
 
-use super::{Run, Tag, legend, policy_name, section, tagged};
+use super::{Run, legend, policy_name, section, tagged};
 use crate::{
     model::Resources,
     report::{
         axis::{TimeAxis, count_label, count_ticks},
         page::decisions,
         svg::{Markup, Number, Percent, STRETCHED, area, open_stretched, steps},
-        thin::thin,
+        thin::{Column, columns},
+        words::Unit,
     },
     sim::{
         Ms,
@@ -16,8 +17,9 @@ use crate::{
     },
 };
 
-/// Columns of a thinned chart; twice as many points a line at most.
-const COLUMNS: u64 = 480;
+/// Changes that are drawn one by one; of longer runs so many columns.
+const CHANGES_MAX: usize = 1200;
+const COLUMNS: u64 = 270;
 
 /// Steps that the script can name one by one; of longer runs one of each column.
 const READABLE_STEPS: usize = 1500;
@@ -46,8 +48,17 @@ struct Frame {
     end_ms: Ms,
     top: f64,
     height: f64,
-    /// Demand above this is cut off.
+    /// Demand is cut off; this is its highest value.
     cut: Option<u32>,
+    /// Too many changes to be drawn one by one.
+    is_long: bool,
+}
+
+/// What a line shows of a column of a long run.
+#[derive(Clone, Copy)]
+enum Of {
+    Mean,
+    High,
 }
 
 impl Frame {
@@ -63,6 +74,7 @@ impl Frame {
             top: f64::from(most.max(1)) * 1.08,
             height: if runs.len() == 1 { 320.0 } else { 210.0 },
             cut: (demand > most).then_some(demand),
+            is_long: runs.iter().any(|run| run.outcome.steps.len() > CHANGES_MAX),
         }
     }
 
@@ -74,8 +86,8 @@ impl Frame {
         self.height * (1.0 - (workers / self.top).min(1.0))
     }
 
-    /// The places of a figure of each step.
-    fn places(&self, outcome: &Outcome, figure: &dyn Fn(&Step) -> u32) -> Vec<(f64, f64)> {
+    /// The places of a figure of each step, or of each column of a long run.
+    fn places(&self, outcome: &Outcome, of: Of, figure: &dyn Fn(&Step) -> u32) -> Vec<(f64, f64)> {
         let mut values: Vec<(Ms, f64)> = Vec::with_capacity(outcome.steps.len());
         for step in &outcome.steps {
             let value = f64::from(figure(step));
@@ -83,7 +95,16 @@ impl Frame {
                 values.push((step.at_ms, value));
             }
         }
-        thin(&values, self.end_ms, COLUMNS).into_iter().map(|(at, value)| (self.x(at), self.y(value))).collect()
+        if self.is_long {
+            let number =
+                Ms::try_from(u128::from(COLUMNS) * u128::from(outcome.end_ms) / u128::from(self.end_ms.max(1)));
+            let column = |column: &Column| match of {
+                Of::Mean => (column.at, column.mean),
+                Of::High => (column.at, column.high),
+            };
+            values = columns(&values, outcome.end_ms, number.unwrap_or(COLUMNS).max(1)).iter().map(column).collect();
+        }
+        values.into_iter().map(|(at, value)| (self.x(at), self.y(value))).collect()
     }
 }
 
@@ -97,14 +118,14 @@ pub fn charts(out: &mut Markup, runs: &[Run<'_>]) {
     entries.push(("bound", "minimum and maximum"));
     legend(out, &entries);
     let frame = Frame::of(runs);
-    for (tag, run) in tagged(runs) {
+    for (index, (tag, run)) in tagged(runs).enumerate() {
         out.open("figure", &[("class", &"cluster")]);
         if runs.len() > 1 {
             out.open("figcaption", &[]);
             policy_name(out, tag, run);
             out.close("figcaption");
         }
-        chart(out, &frame, run, tag);
+        chart(out, &frame, run, index);
         out.close("figure");
     }
     legend(
@@ -115,6 +136,13 @@ pub fn charts(out: &mut Markup, runs: &[Run<'_>]) {
             ("mark-down", "cordoned, decommissioned, deleted"),
         ],
     );
+    if frame.is_long {
+        let column = Unit::Seconds.show(frame.end_ms as f64 / 1000.0 / COLUMNS as f64);
+        let note = format!(
+            "A long run: areas are averages over {column} each; thin lines are the highest demand (red) and the most machines (brown) of each; the bars below count decisions."
+        );
+        out.leaf("p", &[("class", &"note")], &note);
+    }
     if let Some(demand) = frame.cut {
         let note =
             format!("Demand is cut off at the top of the chart; it went up to {} workers.", count_label(demand.into()));
@@ -123,11 +151,11 @@ pub fn charts(out: &mut Markup, runs: &[Run<'_>]) {
     out.close("section").raw("\n");
 }
 
-fn chart(out: &mut Markup, frame: &Frame, run: &Run<'_>, tag: Tag) {
+fn chart(out: &mut Markup, frame: &Frame, run: &Run<'_>, index: usize) {
     let axis = TimeAxis { start: run.outcome.start, end_ms: frame.end_ms };
     let label = format!("Demand and capacity under {}", run.policy());
     let total = frame.height + decisions::LANES_HEIGHT + 22.0;
-    let id = format!("desc-{}", tag.class);
+    let id = format!("cluster-{index}");
     out.open(
         "svg",
         &[
@@ -146,7 +174,7 @@ fn chart(out: &mut Markup, frame: &Frame, run: &Run<'_>, tag: Tag) {
     out.close("svg");
     grid(out, frame, &axis);
     bounds(out, frame, run.outcome);
-    decisions::marks(out, run.outcome, &axis, frame.height);
+    decisions::marks(out, run.outcome, &axis, frame.height, frame.is_long);
     out.leaf("line", &[("class", &"cursor"), ("y1", &0), ("y2", &Number(frame.height))], "");
     out.close("svg");
     readings(out, run.outcome, frame);
@@ -165,7 +193,7 @@ fn description(run: &Run<'_>) -> String {
 fn areas(out: &mut Markup, frame: &Frame, outcome: &Outcome) {
     let end = frame.x(outcome.end_ms);
     let mut fill = |class: &str, figure: &dyn Fn(&Step) -> u32| {
-        let places = frame.places(outcome, figure);
+        let places = frame.places(outcome, Of::Mean, figure);
         out.empty("path", &[("class", &format!("area {class}")), ("d", &area(&places, end, frame.height))]);
     };
     // The highest first: each one covers the lower part of those before it.
@@ -178,11 +206,17 @@ fn areas(out: &mut Markup, frame: &Frame, outcome: &Outcome) {
     fill("pending", &|step| step.demand_workers);
     fill("running", &|step| step.demand_workers - pending_workers(outcome, step));
     let mut line = |class: &str, figure: &dyn Fn(&Step) -> u32| {
-        let places = frame.places(outcome, figure);
-        out.empty("path", &[("class", &format!("line {class}")), ("d", &steps(&places, end))]);
+        let places = frame.places(outcome, Of::High, figure);
+        let class = format!("line {class}{}", if frame.is_long { " peaks" } else { "" });
+        out.empty("path", &[("class", &class), ("d", &steps(&places, end))]);
     };
     line("total", &|step| step.machines.total());
-    line("ready", &|step| step.machines.ready);
+    // The peaks of a long run cover each other: of them only the two that are asked for.
+    if frame.is_long {
+        line("pending", &|step| step.demand_workers);
+    } else {
+        line("ready", &|step| step.machines.ready);
+    }
 }
 
 fn grid(out: &mut Markup, frame: &Frame, axis: &TimeAxis) {

@@ -45,8 +45,9 @@ fn lane(verdict: Verdict) -> Option<(&'static str, f64, &'static str)> {
     }
 }
 
-/// Marks where something was ordered; those that would cover each other are one.
-pub fn marks(out: &mut Markup, outcome: &Outcome, axis: &TimeAxis, top: f64) {
+/// Marks where something was ordered; those that would cover each other are one. Of a long run bars, as high as there
+/// were decisions.
+pub fn marks(out: &mut Markup, outcome: &Outcome, axis: &TimeAxis, top: f64, is_long: bool) {
     let mut columns: BTreeMap<(u128, &str), Vec<&Told>> = BTreeMap::new();
     for told in &outcome.decisions {
         if let Some((class, ..)) = lane(Verdict::of(&told.actions)) {
@@ -54,30 +55,36 @@ pub fn marks(out: &mut Markup, outcome: &Outcome, axis: &TimeAxis, top: f64) {
             columns.entry((column, class)).or_default().push(told);
         }
     }
-    for ((_, class), together) in columns {
-        let Some((_, middle, shape)) = lane(Verdict::of(&together[0].actions)) else { continue };
-        let x = Percent(axis.place(together[0].from_ms));
-        let class = format!("mark {class}{}", if together.len() > 1 { " many" } else { "" });
+    let most = columns.values().map(Vec::len).max().unwrap_or(1) as f64;
+    for ((column, _), together) in columns {
+        let Some((class, middle, shape)) = lane(Verdict::of(&together[0].actions)) else { continue };
         let number = together.len();
-        out.open(
-            "svg",
-            &[
-                ("x", &x),
-                ("y", &Number(top + middle)),
-                ("overflow", &"visible"),
-                ("class", &class),
-                ("data-decisions", &number),
-            ],
-        );
-        let mut text = String::new();
-        for told in together.iter().take(MARK_SENTENCES) {
-            text += &format!("{}  {}\n", axis.clock(told.from_ms), shortened(&sentences(told), 260));
+        let many = if number > 1 && !is_long { " many" } else { "" };
+        let class = format!("mark {class}{many}");
+        if is_long {
+            let (width, height) = (1.0 / MARK_COLUMNS as f64, 11.0 * number as f64 / most + 1.0);
+            let (x, y) = (Percent(column as f64 * width), Number(top + middle + 6.0 - height));
+            out.open("g", &[("class", &class), ("data-decisions", &number)]);
+            out.empty("rect", &[("x", &x), ("width", &Percent(width * 0.8)), ("y", &y), ("height", &Number(height))]);
+            out.leaf("title", &[], &told_together(&together, axis)).close("g");
+        } else {
+            let (x, y) = (Percent(axis.place(together[0].from_ms)), Number(top + middle));
+            out.open(
+                "svg",
+                &[("x", &x), ("y", &y), ("overflow", &"visible"), ("class", &class), ("data-decisions", &number)],
+            );
+            out.empty("path", &[("d", &shape)]).leaf("title", &[], &told_together(&together, axis)).close("svg");
         }
-        if number > MARK_SENTENCES {
-            text += &format!("and {} more here", number - MARK_SENTENCES);
-        }
-        out.empty("path", &[("d", &shape)]).leaf("title", &[], text.trim_end()).close("svg");
     }
+}
+
+fn told_together(together: &[&Told], axis: &TimeAxis) -> String {
+    let line = |told: &&Told| format!("{}  {}", axis.clock(told.from_ms), shortened(&sentences(told), 260));
+    let mut lines: Vec<String> = together.iter().take(MARK_SENTENCES).map(line).collect();
+    if together.len() > MARK_SENTENCES {
+        lines.push(format!("and {} more here", together.len() - MARK_SENTENCES));
+    }
+    lines.join("\n")
 }
 
 fn shortened(text: &str, most: usize) -> String {
@@ -109,8 +116,11 @@ pub fn reasons(out: &mut Markup, runs: &[Run<'_>]) {
                 out.leaf("th", &[("scope", &"rowgroup"), ("rowspan", &runs.len())], &spaced(code));
             }
             let looks = given(run, code);
-            let (class, width) = (format!("bar {}", tag.class), Percent(looks as f64 / most as f64));
-            out.raw("<td class=\"bars\">").leaf("span", &[("class", &class), ("style", &format!("width:{width}"))], "");
+            out.raw("<td class=\"bars\">");
+            if looks > 0 {
+                let (class, width) = (format!("bar {}", tag.class), Percent(looks as f64 / most as f64));
+                out.leaf("span", &[("class", &class), ("style", &format!("width:{width}"))], "");
+            }
             out.raw("</td><td class=\"number\">");
             if runs.len() > 1 {
                 badge(out, tag);
@@ -153,7 +163,7 @@ fn table(out: &mut Markup, outcome: &Outcome, rows_max: usize) {
     let (open, folded) = shown.split_at(shown.len().min(ROWS_OPEN));
     rows(out, open, &axis);
     if !folded.is_empty() {
-        out.open("details", &[]).leaf("summary", &[], &format!("{} more", count(folded.len(), "decision")));
+        out.open("details", &[]).leaf("summary", &[], &count(folded.len(), "more decision"));
         rows(out, folded, &axis);
         out.close("details");
     }

@@ -38,7 +38,7 @@ pub fn gantt(out: &mut Markup, runs: &[Run<'_>]) {
         ],
     );
     let end_ms = runs.iter().map(|run| run.outcome.end_ms).max().unwrap_or(0);
-    for (index, (tag, run)) in tagged(runs).enumerate().filter(|(_, (_, run))| is_readable(&run)) {
+    for (index, (tag, run)) in tagged(runs).enumerate().filter(|(_, (_, run))| is_readable(run)) {
         if runs.len() > 1 {
             out.raw(if index == 0 { "<details open><summary>" } else { "<details><summary>" });
             policy_name(out, tag, run);

@@ -44,7 +44,25 @@ pub fn bars(out: &mut Markup, runs: &[Run<'_>]) {
         bar(out, run, top);
         out.close("figure");
     }
+    if let [run] = runs {
+        parts(out, run, &words);
+    }
     out.close("section").raw("\n");
+}
+
+/// The parts of a single run in figures: there is room for them.
+fn parts(out: &mut Markup, run: &Run<'_>, words: &[&str; 6]) {
+    let total = run.figures.costs.total;
+    out.raw("<table class=\"parts\"><thead><tr><th scope=\"col\">Part</th><th scope=\"col\" class=\"number\">Machine-hours</th>");
+    out.raw("<th scope=\"col\" class=\"number\">Share</th></tr></thead><tbody>");
+    for ((name, hours), word) in total.parts.named().iter().zip(words) {
+        let class = format!("swatch part-{name}");
+        out.raw("<tr><th scope=\"row\">").leaf("i", &[("class", &class)], "").text(word).raw("</th>");
+        out.leaf("td", &[("class", &"number")], &Unit::Hours.show(*hours));
+        let share = Unit::Share.show(hours / total.machine_hours.max(f64::MIN_POSITIVE));
+        out.leaf("td", &[("class", &"number")], &share).raw("</tr>");
+    }
+    out.raw("</tbody></table>");
 }
 
 fn bar(out: &mut Markup, run: &Run<'_>, top: f64) {

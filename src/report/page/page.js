@@ -48,7 +48,7 @@ addEventListener('error', e => { document.documentElement.dataset.errors = (docu
 
   // Light, dark, or as the system has it.
   const button = document.createElement('button'), themes = ['auto', 'light', 'dark'];
-  let theme = 0;
+  let theme = Math.max(0, themes.indexOf(root.dataset.theme));
   button.className = 'theme';
   button.type = 'button';
   const apply = () => {

@@ -2,10 +2,10 @@
 
 use super::{Run, badge, policy_name, section, tagged};
 use crate::report::{
-    figures::Figures,
-    names::{self, Better, SECTIONS},
+    figures::{Figures, Jobs},
+    names::{self, Better, SECTIONS, Section},
     svg::Markup,
-    words::{NONE, Unit, count, printable},
+    words::{NONE, Unit, count, grouped, printable},
 };
 
 /// The outcome in a few sentences.
@@ -46,7 +46,7 @@ fn times_bound(figures: &Figures) -> String {
 
 fn about_one(figures: &Figures) -> String {
     let jobs = figures.jobs;
-    let mut text = format!("{} of {} ended well", jobs.succeeded, count(jobs.total, "job"));
+    let mut text = format!("{} of {} ended well", grouped(jobs.succeeded as f64, 0), count(jobs.total, "job"));
     if let (Some(half), Some(most)) = (figures.waiting.p50_s, figures.waiting.p95_s) {
         text += &format!(
             "; half of them waited at most {}, 95 % at most {}",
@@ -109,7 +109,9 @@ pub fn tiles(out: &mut Markup, runs: &[Run<'_>]) {
             out.close("h2");
         }
         out.open("dl", &[]);
-        for (what, value, more) in tile_texts(run.figures) {
+        // Side by side there is no room for what differs least.
+        for (what, value, more) in tile_texts(run.figures).into_iter().filter(|tile| is_single || tile.0 != "Makespan")
+        {
             out.open("div", &[("class", &"tile")]).leaf("dt", &[], what);
             out.leaf("dd", &[("class", &"value")], &value).leaf("dd", &[("class", &"more")], &more).close("div");
         }
@@ -126,75 +128,79 @@ fn tile_texts(figures: &Figures) -> Vec<(&'static str, String, String)> {
     } else {
         (("Machine-hours", hours), format!("{} of GPUs", Unit::Hours.show(costs.gpu_hours)))
     };
-    let jobs = figures.jobs;
-    let others = [(jobs.failed, "failed"), (jobs.unfinished, "unfinished")];
-    let others: Vec<_> = others.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
-    let counts = figures.counts;
+    let (jobs, counts, waiting) = (figures.jobs, figures.counts, figures.waiting);
+    let whole = |number: u64| Unit::Count.show(number as f64);
+    let work = format!("{} of the work alone", show(Unit::Ratio, figures.bounds.ratio_to_work));
+    let killed = format!("{} lost to faults", whole(counts.containers_lost));
+    let boots = format!("{} boots, {} taken back", whole(counts.boots), whole(counts.recommissions));
+    let ended = format!("{} / {}", whole(jobs.succeeded as u64), whole(jobs.total as u64));
     vec![
         (cost.0, cost.1, below),
-        (
-            "Paid / OPT0",
-            show(Unit::Ratio, figures.bounds.ratio_to_opt0),
-            format!("{} of the work alone", show(Unit::Ratio, figures.bounds.ratio_to_work)),
-        ),
-        (
-            "Mean wait",
-            show(Unit::Seconds, figures.waiting.mean_s),
-            format!("95 %: {}", show(Unit::Seconds, figures.waiting.p95_s)),
-        ),
+        ("Paid / OPT0", show(Unit::Ratio, figures.bounds.ratio_to_opt0), work),
+        ("Mean wait", show(Unit::Seconds, waiting.mean_s), format!("95 %: {}", show(Unit::Seconds, waiting.p95_s))),
         ("Useful", show(Unit::Share, figures.costs.useful_share), "of what was paid for".into()),
-        (
-            "Jobs",
-            format!("{} / {}", jobs.succeeded, jobs.total),
-            if others.is_empty() { "all ended well".into() } else { others.join(", ") },
-        ),
-        (
-            "Containers killed",
-            Unit::Count.show(counts.containers_killed as f64),
-            format!("{} lost to faults", counts.containers_lost),
-        ),
-        (
-            "Most machines",
-            Unit::Count.show(counts.peak_workers.into()),
-            format!(
-                "{}, {} taken back",
-                count(usize::try_from(counts.boots).unwrap_or(usize::MAX), "boot"),
-                counts.recommissions
-            ),
-        ),
+        ("Jobs", ended, others(jobs)),
+        ("Makespan", show(Unit::Seconds, figures.makespan_s), format!("{} restarts", whole(jobs.restarts))),
+        ("Containers killed", whole(counts.containers_killed), killed),
+        ("Most machines", whole(counts.peak_workers.into()), boots),
     ]
 }
 
-/// Every figure of every run; of several the best is marked.
+/// What became of the jobs that did not end well.
+fn others(jobs: Jobs) -> String {
+    let kinds = [(jobs.failed, "failed"), (jobs.unfinished, "unfinished")];
+    let kinds: Vec<_> = kinds.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
+    match jobs.total {
+        0 => "none was submitted".into(),
+        _ if kinds.is_empty() => "all ended well".into(),
+        _ => kinds.join(", "),
+    }
+}
+
+/// Every figure of every run; of several the best is marked. One run's stand in columns, a table for each subject.
 pub fn all_figures(out: &mut Markup, runs: &[Run<'_>]) {
-    section(out, "figures", "All figures", if runs.len() > 1 { "The best of each row is bold." } else { "" });
-    out.raw("<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"All figures\">");
-    out.open("table", &[("class", &"figures")]).raw("<thead><tr><th scope=\"col\">Figure</th>");
-    for (tag, run) in tagged(runs) {
-        out.open("th", &[("scope", &"col"), ("class", &"number")]);
-        if runs.len() > 1 {
+    let is_single = runs.len() == 1;
+    section(out, "figures", "All figures", if is_single { "" } else { "The best of each row is bold." });
+    if is_single {
+        out.raw("<div class=\"columns\">");
+        for section in SECTIONS {
+            out.open("table", &[("class", &"figures")]).raw("<thead><tr>");
+            out.leaf("th", &[("scope", &"col")], section.title);
+            out.raw("<th scope=\"col\"><span class=\"hidden\">Value</span></th></tr></thead><tbody>");
+            rows(out, runs, section);
+            out.raw("</tbody></table>");
+        }
+    } else {
+        out.raw("<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"All figures\">");
+        out.open("table", &[("class", &"figures")]).raw("<thead><tr><th scope=\"col\">Figure</th>");
+        for (tag, run) in tagged(runs) {
+            out.open("th", &[("scope", &"col"), ("class", &"number")]);
             badge(out, tag);
-            out.text(" ");
+            out.text(" ").text(&run.policy()).close("th");
         }
-        out.text(&run.policy()).close("th");
-    }
-    out.raw("</tr></thead>");
-    for section in SECTIONS {
-        out.raw("<tbody><tr class=\"group\">");
-        out.leaf("th", &[("colspan", &(runs.len() + 1)), ("scope", &"rowgroup")], section.title).raw("</tr>");
-        for named in section.figures {
-            out.raw("<tr>").leaf("th", &[("scope", &"row"), ("title", &named.name)], named.label);
-            let best = best(runs, named);
-            for run in runs {
-                let is_best = best.is_some() && (named.value)(run.figures) == best;
-                let class = if is_best { "number best" } else { "number" };
-                out.leaf("td", &[("class", &class)], &named.show(run.figures));
-            }
-            out.raw("</tr>");
+        out.raw("</tr></thead>");
+        for section in SECTIONS {
+            out.raw("<tbody><tr class=\"group\">");
+            out.leaf("th", &[("colspan", &(runs.len() + 1)), ("scope", &"rowgroup")], section.title).raw("</tr>");
+            rows(out, runs, section);
+            out.raw("</tbody>");
         }
-        out.raw("</tbody>");
+        out.raw("</table>");
     }
-    out.raw("</table></div></section>\n");
+    out.raw("</div></section>\n");
+}
+
+fn rows(out: &mut Markup, runs: &[Run<'_>], section: &Section) {
+    for named in section.figures {
+        out.raw("<tr>").leaf("th", &[("scope", &"row"), ("title", &named.name)], named.label);
+        let best = best(runs, named);
+        for run in runs {
+            let is_best = best.is_some() && (named.value)(run.figures) == best;
+            let class = if is_best { "number best" } else { "number" };
+            out.leaf("td", &[("class", &class)], &named.show(run.figures));
+        }
+        out.raw("</tr>");
+    }
 }
 
 /// The best value where the runs differ.

@@ -41,7 +41,7 @@ pub fn distribution(out: &mut Markup, runs: &[Run<'_>]) {
         .flat_map(|run| run.outcome.groups.values())
         .map(|group| group.boot_ms as f64 / 1000.0)
         .fold(f64::INFINITY, f64::min);
-    let axis = LogTimeAxis::new(if boot_s.is_finite() { longest.max(boot_s * 2.0) } else { longest });
+    let axis = LogTimeAxis::new(0.0, if boot_s.is_finite() { longest.max(boot_s * 2.0) } else { longest });
     let label = format!("Distribution of waiting. {}", said(runs));
     out.open("figure", &[("class", &"waits")]);
     out.open(
@@ -157,11 +157,13 @@ pub fn scatter(out: &mut Markup, runs: &[Run<'_>]) {
     let low = if by_bound { values().fold(1.0, f64::min) } else { values().fold(f64::INFINITY, f64::min) };
     let high = values().fold(low, f64::max);
     let spread = (high - low).max(low.abs() * 0.05).max(1e-9);
-    let (from, to) = (low - spread * 0.12, high + spread * 0.14);
+    let (from, to) = (low - spread * 0.28, high + spread * 0.14);
     let place = |value: f64| (value - from) / (to - from);
     let longest = runs.iter().filter_map(|run| run.figures.waiting.p95_s).fold(60.0, f64::max);
-    let waits = LogTimeAxis::new(longest);
-    let y = |seconds: f64| HEAD + HEIGHT * (1.0 - waits.place(seconds) * 0.94);
+    let shortest = runs.iter().filter_map(|run| run.figures.waiting.mean_s).fold(longest, f64::min);
+    let waits = LogTimeAxis::new(shortest / 2.0, longest);
+    // The star stands on the lowest line, clear of the labels below.
+    let y = |seconds: f64| HEAD + HEIGHT * (0.93 - waits.place(seconds) * 0.9);
     let label = format!("Cost against waiting. {}", said(runs));
     out.open("figure", &[("class", &"scatter")]);
     out.open(
@@ -175,7 +177,7 @@ pub fn scatter(out: &mut Markup, runs: &[Run<'_>]) {
         ],
     );
     for tick in waits.ticks() {
-        let line_y = y(0.0) - (y(0.0) - HEAD - HEIGHT * 0.06) * tick.at;
+        let line_y = HEAD + HEIGHT * (0.93 - tick.at * 0.9);
         out.empty("line", &[("class", &"grid"), ("x2", &"100%"), ("y1", &Number(line_y)), ("y2", &Number(line_y))]);
         out.leaf("text", &[("class", &"tick"), ("x", &3), ("y", &Number(line_y - 3.0))], &tick.label);
     }

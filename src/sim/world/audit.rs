@@ -158,6 +158,9 @@ impl World {
                     }
                 }
             }
+            let next = state.inactive.first().map(|id| self.job(*id).master.unwrap_or_default());
+            let waits = next.is_none_or(|master| !state.may_activate(master, self.offered));
+            findings.holds(waits, || format!("an application could be activated: {state:?}"));
             atomic.dedup();
             let sort = |entries: &mut Vec<(Resources, Entry)>| {
                 entries.sort_by_key(|(size, entry)| (*entry, packing::key(*size)));

@@ -216,6 +216,7 @@ impl World {
 
     /// Containers held and asked for.
     pub(super) fn count_demand(&mut self, size: Resources, containers: u32, more: bool) {
+        self.record.demand_changed = true;
         let key = packing::key(size);
         let count = self.demand.entry(key).or_insert(0);
         *count = if more { *count + containers } else { count.saturating_sub(containers) };

@@ -51,12 +51,10 @@ impl World {
         self.active.remove(&index);
         self.rm.shown = None;
         match self.scenario.events[index].fault {
-            Fault::ResourceManagerRestart => {
-                if !self.is_in_force(&Fault::ResourceManagerRestart) {
-                    self.rm.is_up = true;
-                    self.rm.started_on_ms = self.rm.epoch_ms + i64::try_from(self.now).unwrap_or(i64::MAX);
-                    self.nodes_register_anew();
-                }
+            Fault::ResourceManagerRestart if !self.is_in_force(&Fault::ResourceManagerRestart) => {
+                self.rm.is_up = true;
+                self.rm.started_on_ms = self.rm.epoch_ms + i64::try_from(self.now).unwrap_or(i64::MAX);
+                self.nodes_register_anew();
             }
             Fault::ResourceManagerStale if !self.is_in_force(&Fault::ResourceManagerStale) => self.rm.frozen = None,
             Fault::NodesUnhealthy(_) => self.recover(index),

@@ -16,12 +16,14 @@
 //! | `packing` | how many workers a set of containers fills |
 //! | `recorder` | what is written down as it goes |
 //! | `audit` | the running figures, counted anew: for tests |
+//! | `incidents` | what a checker of promises must know |
 
 mod applications;
 mod audit;
 mod cloud;
 mod events;
 mod granting;
+mod incidents;
 mod jobs;
 mod losses;
 mod machines;
@@ -56,7 +58,11 @@ use super::{
 };
 use crate::model::{GroupName, Resources};
 
-pub use self::{cloud::Refusal, recorder::Closed};
+pub use self::{
+    cloud::Refusal,
+    incidents::{Killed, KilledBy},
+    recorder::Closed,
+};
 
 /// A cluster and its cloud at one instant, and what will happen to them.
 #[derive(Debug)]
@@ -91,6 +97,8 @@ pub struct World {
     active: BTreeSet<usize>,
     clock_offset_ms: i64,
     record: Recorder,
+    /// Containers that our orders have ended; `None`: nobody asks.
+    kills: Option<Vec<Killed>>,
     boots: Rng,
     lives: Rng,
 }
@@ -165,6 +173,7 @@ impl World {
             active: BTreeSet::new(),
             clock_offset_ms: 0,
             record: Recorder::new(&scenario),
+            kills: None,
             boots: Rng::new(seed, "boots"),
             lives: Rng::new(seed, "lives"),
             scenario,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{ContainerId, Event, SlotId, World, losses::Cause, machines::RmNode, ms};
+use super::{ContainerId, Event, KilledBy, SlotId, World, losses::Cause, machines::RmNode, ms};
 use crate::{
     model::{NodeState, Resources},
     sim::{Ms, workload::OnLoss},
@@ -111,7 +111,9 @@ impl World {
         let drains = |node: &&RmNode| node.generation == generation && node.state == NodeState::Decommissioning;
         let Some(node) = entry.own_node().filter(drains).filter(|_| entry.is_alive() && self.rm.is_up) else { return };
         let overdue = node.deadline.is_some_and(|deadline| deadline <= now);
-        let known = node.apps.iter().any(|(_, since)| since + heartbeat <= now);
+        // A container is told of by the heartbeat after the one that brought it, at the earliest: its master has to
+        // fetch and launch it in between.
+        let known = node.apps.iter().any(|(_, since)| since + heartbeat < now);
         if !known || overdue {
             self.leaves(slot, NodeState::Decommissioned, Cause::Drain);
         }
@@ -119,6 +121,7 @@ impl World {
 
     /// A NodeManager goes, and its containers with it.
     pub(super) fn leaves(&mut self, slot: SlotId, state: NodeState, cause: Cause) {
+        self.note_leaving(slot, cause);
         self.alter(slot, |node| (node.state, node.total, node.deadline) = (state, Resources::default(), None));
         let entry = &mut self.slots[slot as usize];
         let Some(node) = &mut entry.node else { return };
@@ -147,6 +150,7 @@ impl World {
                 self.lose_all_of(slot, Cause::Fault);
             }
             while let Some(last) = self.overcommitted(slot) {
+                self.note_kill(slot, 1, KilledBy::Recommission);
                 self.lose(last, Cause::Drain);
             }
             self.arm(slot);

@@ -30,6 +30,9 @@ pub(super) struct Recorder {
     pub(super) counts: Counts,
     /// Something has changed since the last step.
     pub(super) changed: bool,
+    /// What is held and asked for has changed since it was last packed, and how many workers it filled then.
+    pub(super) demand_changed: bool,
+    pub(super) demand_workers: u32,
 }
 
 impl Recorder {
@@ -50,6 +53,8 @@ impl Recorder {
             accounts: accounts.collect(),
             counts: Counts::default(),
             changed: false,
+            demand_changed: false,
+            demand_workers: 0,
         }
     }
 }
@@ -77,15 +82,17 @@ impl World {
         if !std::mem::take(&mut self.record.changed) {
             return;
         }
-        let sizes = self.demand.iter().rev().map(|(size, count)| (*size, *count));
-        let demand_workers = packing::workers_needed(sizes, self.first_worker());
+        if std::mem::take(&mut self.record.demand_changed) {
+            let sizes = self.demand.iter().rev().map(|(size, count)| (*size, *count));
+            self.record.demand_workers = packing::workers_needed(sizes, self.first_worker());
+        }
         let record = &mut self.record;
         let step = Step {
             at_ms: self.now,
             pending: self.pending,
             allocated: self.allocated,
             ready: record.ready,
-            demand_workers,
+            demand_workers: record.demand_workers,
             machines: record.machines,
             jobs_waiting: record.waiting,
             jobs_running: record.running,
