@@ -22,6 +22,8 @@ mod fake_ports;
 mod fake_http;
 // An admin port of ours that misbehaves as told.
 mod fake_rpc;
+// A scene as it was played, and where two plays differ.
+mod side_by_side;
 // What somebody would look at, and do, beside the daemon on a real cluster.
 mod onlooker;
 // The instants and the policy from which tests start.
@@ -117,6 +119,9 @@ mod report_page;
 // What holds for every run: the bounds against every plan, distributions.
 mod report_props;
 
+// The scene that a real YARN played, too: kept plays of it against the simulator.
+mod sim_side_by_side;
+
 // -- On a real Hadoop
 // The daemon killed between any two steps, signalled, doubled: nothing is forgotten, nothing done twice.
 mod fault_crash;
@@ -134,6 +139,8 @@ mod real_reads;
 mod real_demo;
 // From pending to the order sent: measured.
 mod real_latency;
+// One scene on a real YARN and in the simulator, side by side.
+mod real_side_by_side;
 // `record`: gangs followed, and told from totals afterwards.
 mod real_record;
 // `plan`: its text, its JSON, its exit codes, and that it changes nothing.

@@ -71,7 +71,7 @@ fn a_short_scenario_has_defaults_everywhere() {
     let cluster = &meant.cluster;
     assert_eq!((cluster.heartbeat, cluster.containers_per_heartbeat), (secs(1), 1));
     assert_eq!((cluster.placement, cluster.gang_granting), (Placement::Spread, GangGranting::ContainerByContainer));
-    assert_eq!((cluster.master_start, cluster.container_start, cluster.node_expiry), (secs(4), secs(1), secs(600)));
+    assert_eq!((cluster.master_start, cluster.container_start, cluster.node_expiry), (secs(2), secs(1), secs(600)));
     assert_eq!((cluster.minimum_allocation, &cluster.queues), (Resources::new(128, 1, 0), &vec![default_queue()]));
     let cloud = &meant.cloud;
     assert_eq!((cloud.overlaps, cloud.deletes_named, cloud.quota, cloud.create_time), (false, true, None, None));

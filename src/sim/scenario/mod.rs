@@ -73,7 +73,7 @@ pub struct ClusterModel {
     pub placement: Placement,
     /// Whether a gang is granted container by container, or whole.
     pub gang_granting: GangGranting,
-    /// From the application master's container to its first ask.
+    /// From the start of the application master's container, `container_start` after its grant, to its first ask.
     pub master_start: Duration,
     /// From a container's grant to its work.
     pub container_start: Duration,

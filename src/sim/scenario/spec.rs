@@ -87,8 +87,8 @@ pub struct ClusterSpec {
     /// them can wait for each other for ever. ATOMIC: all or nothing.
     #[schemars(extend("default" = "CONTAINER_BY_CONTAINER"))]
     pub gang_granting: Field<GangGranting>,
-    /// From the application master's container to its first ask.
-    #[schemars(extend("default" = "4s"))]
+    /// From the start of the application master's container to its first ask.
+    #[schemars(extend("default" = "2s"))]
     pub master_start: Field<DurationSpec>,
     /// From a container's grant to its work.
     #[schemars(extend("default" = "1s"))]

@@ -9,15 +9,29 @@ use super::{
 };
 use crate::{model::NodeState, model::Resources, sim::Ms, sim::scenario::Placement};
 
-/// Heartbeats of neighbouring nodes are so far apart: a number that shares no factor with a second.
+/// Heartbeats of neighbouring initial nodes are so far apart: a number that shares no factor with a second.
 const PHASE_MS: Ms = 137;
+
+/// A NodeManager's first heartbeat follows its registration at once, and the first container with it (measured on 3.3.6:
+/// 10 to 50 ms).
+const FIRST_BEAT_MS: Ms = 20;
 
 impl World {
     /// The next heartbeat of a node after an instant.
     pub(super) fn next_beat(&self, slot: SlotId, after: Ms) -> Ms {
         let every = self.rules.heartbeat;
-        let phase = Ms::from(slot) * PHASE_MS % every;
+        let phase = self.slot(slot).node.as_ref().map_or(0, |node| node.beats_from);
         (after + every - phase) / every * every + phase
+    }
+
+    /// When a node that has been there from the start reports first.
+    pub(super) fn initial_beat(&self, slot: SlotId) -> Ms {
+        Ms::from(slot) * PHASE_MS % self.rules.heartbeat
+    }
+
+    /// When a node that registers now reports first.
+    pub(super) fn first_beat(&self) -> Ms {
+        self.now + FIRST_BEAT_MS.min(self.rules.heartbeat - 1)
     }
 
     /// The next instant after which the scheduler may hand something out.

@@ -90,6 +90,8 @@ impl Machine {
 pub(super) struct RmNode {
     /// Which of the slot's machines it belongs to.
     pub(super) generation: u32,
+    /// When its NodeManager reported first; it goes on from there.
+    pub(super) beats_from: Ms,
     pub(super) state: NodeState,
     /// What its NodeManager declares: what it may hand out now.
     pub(super) total: Resources,
@@ -109,9 +111,10 @@ pub(super) struct RmNode {
 }
 
 impl RmNode {
-    pub(super) fn running(generation: u32, total: Resources) -> Self {
+    pub(super) fn running(generation: u32, total: Resources, beats_from: Ms) -> Self {
         Self {
             generation,
+            beats_from,
             state: NodeState::Running,
             total,
             used: Resources::default(),

@@ -207,10 +207,11 @@ impl World {
             manager_up: true,
             ..machines::Machine::ordered()
         };
+        let beats_from = self.initial_beat(slot);
         let entry = &mut self.slots[slot as usize];
         entry.generation += 1;
         entry.machine = Some(machine);
-        entry.node = Some(RmNode::running(entry.generation, model.worker));
+        entry.node = Some(RmNode::running(entry.generation, model.worker, beats_from));
         self.offered += model.worker;
         self.recount(slot);
         self.draw_life(slot);

@@ -37,11 +37,12 @@ impl World {
             self.leaves(slot, NodeState::Rebooted, Cause::Fault);
         }
         let (full, now, excluded) = (self.full(slot), self.now, self.cloud.is_excluded(slot));
+        let beats_from = self.first_beat();
         let entry = &mut self.slots[slot as usize];
         let Some(machine) = entry.machine.as_mut() else { return };
         machine.has_come = true;
         machine.manager_up = !excluded;
-        entry.node = Some(RmNode::running(generation, Resources::default()));
+        entry.node = Some(RmNode::running(generation, Resources::default(), beats_from));
         if excluded {
             // It is told to go as it comes.
             self.alter(slot, |node| node.state = NodeState::Decommissioned);
