@@ -145,7 +145,7 @@ fn command(args: &Args) -> String {
 
 fn quoted(file: &Path) -> String {
     let text = file.display().to_string();
-    shlex::try_quote(&text).map_or(text.clone(), |quoted| quoted.into_owned())
+    shlex::try_quote(&text).map_or(text.clone(), std::borrow::Cow::into_owned)
 }
 
 /// A live display, and a pace that a person can follow.

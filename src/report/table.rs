@@ -114,7 +114,9 @@ fn block(runs: &[Figures], on_terminal: bool, is_shown: &dyn Fn(&str) -> bool) -
     if is_shown("looks") {
         table.add_row([Cell::new("LOOKS THAT SAID")]);
         for code in reasons(runs) {
-            let said = runs.iter().map(|run| right(Unit::Count.show(run.reasons.get(code).copied().unwrap_or(0) as f64).replace('\u{202f}', " ")));
+            let said = runs.iter().map(|run| {
+                right(Unit::Count.show(run.reasons.get(code).copied().unwrap_or(0) as f64).replace('\u{202f}', " "))
+            });
             table.add_row([Cell::new(format!("  {}", spaced(code)))].into_iter().chain(said));
         }
     }

@@ -127,11 +127,15 @@ impl<'a> Stage<'a> {
         if self.scenario.duration.is_some() || self.world.is_done() {
             None
         } else if self.stands_still {
-            Some("the run ended before all jobs had: nothing would ever have happened any more, the rest waits for ever \
-                  (gangs of which each holds a part, or asks that no worker can serve)")
+            Some(
+                "the run ended before all jobs had: nothing would ever have happened any more, the rest waits for ever \
+                  (gangs of which each holds a part, or asks that no worker can serve)",
+            )
         } else {
-            Some("the run was cut off before all jobs had ended: 30 days after the last one was submitted, or ten times \
-                  as long as jobs came")
+            Some(
+                "the run was cut off before all jobs had ended: 30 days after the last one was submitted, or ten times \
+                  as long as jobs came",
+            )
         }
     }
 

@@ -20,9 +20,8 @@ use crate::{
 /// them ended, too: 0 is the first one.
 pub fn rivals(run: &Run, joins_at: Ms, checker: Checker) -> (Outcome, Vec<(usize, Halt)>) {
     let world = World::new(Arc::clone(&run.scenario), Arc::clone(&run.workload), run.seed);
-    let last_submit = run.workload.jobs.last().map_or(0, |job| job.submit_ms);
     let mut watch = Unwatched;
-    let mut stage = Stage::new(world, Arc::clone(&run.scenario), last_submit, false, &mut watch);
+    let mut stage = Stage::new(world, run, false, &mut watch);
     stage.check(checker);
     let stage = RefCell::new(stage);
     let halts = contend(run, &stage, joins_at);
