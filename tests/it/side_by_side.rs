@@ -133,7 +133,8 @@ pub fn differences(real: &Played, simulated: &Played) -> Vec<String> {
     let end = real.at_rest().max(simulated.at_rest());
     let mut near = |what: String, a: f64, b: f64, tolerance: f64| {
         // Not `>`: what never came is infinite, and the difference of two such is no number.
-        if !((a - b).abs() <= tolerance) {
+        // A figure that is no number is no agreement.
+        if (a - b).abs() > tolerance || (a - b).is_nan() {
             found.push(format!(
                 "{what}: {a:.1} s on the real YARN, {b:.1} s in the simulator, {tolerance:.1} s allowed"
             ));
