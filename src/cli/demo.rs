@@ -113,14 +113,14 @@ fn introduce(scenario: &Scenario, args: &Args) -> io::Result<()> {
     };
     let mut out = io::stdout();
     writeln!(out, "{}: {}", scenario.name, scenario.description)?;
-    writeln!(out, "The daemon's own loop over a simulated cluster, {pace}. Times are the scene's.\n")
+    writeln!(out, "The daemon's own loop over a simulated cluster, {pace}.\n")
 }
 
 fn conclude(outcome: &Outcome, figures: &Figures, address: &str) -> io::Result<()> {
     let jobs = &figures.jobs;
     let (counts, minutes) = (&figures.counts, outcome.end_ms / 60_000);
     let mut out = io::stdout();
-    writeln!(out, "\n{minutes} minutes of the cluster's time: {} of {} jobs succeeded, ", jobs.succeeded, jobs.total)?;
+    writeln!(out, "\n{minutes} minutes of the cluster's time: {} of {} jobs succeeded,", jobs.succeeded, jobs.total)?;
     writeln!(
         out,
         "at most {} workers, {} at the end, {} containers killed. Gangs waited {:.0} s on average.",
@@ -145,7 +145,7 @@ fn command(args: &Args) -> String {
 
 fn quoted(file: &Path) -> String {
     let text = file.display().to_string();
-    shlex::try_quote(&text).map_or(text.clone(), |quoted| quoted.into_owned())
+    shlex::try_quote(&text).map_or(text.clone(), std::borrow::Cow::into_owned)
 }
 
 /// A live display, and a pace that a person can follow.

@@ -29,6 +29,9 @@ use crate::{
     },
 };
 
+/// Most expectations that were not met which are told one by one.
+const FAILURES_SHOWN: usize = 20;
+
 /// A scenario or a trace through the daemon's own loop.
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -138,7 +141,16 @@ impl Shape {
 /// What is simulated: one cluster with one load.
 struct Subject {
     scenario: Scenario,
-    workload: Arc<Workload>,
+    /// One for each seed where jobs are drawn, else one for all.
+    workloads: Vec<Arc<Workload>>,
+}
+
+impl Subject {
+    /// What is submitted with the `n`-th seed.
+    fn workload(&self, n: u64) -> Arc<Workload> {
+        let index = usize::try_from(n).unwrap_or(0) % self.workloads.len().max(1);
+        self.workloads.get(index).cloned().unwrap_or_default()
+    }
 }
 
 /// Simulates.
@@ -160,12 +172,13 @@ fn simulate(args: &Args) -> Result<(), Failure> {
         sim_runs::tell_timings(&ran, &mut io::stderr())?;
     }
     if args.seeds > 1 && !args.json && !args.csv {
-        print_means(args, &ran)?;
+        print_means(args, &ran);
     } else {
-        print(args, &ran.iter().map(|ran| ran.figures.clone()).collect::<Vec<_>>())?;
+        let figures: Vec<_> = ran.iter().map(|ran| ran.figures.clone()).collect();
+        print(args, &figures, figures.len() / subjects.len().max(1))?;
     }
     if let Some(file) = &args.report {
-        write_report(args, file, &subjects, &ran)?;
+        write_reports(args, file, &subjects, &ran)?;
     }
     judge(&subjects, &ran)
 }
@@ -194,9 +207,14 @@ fn subjects(args: &Args, policies: &[NamedPolicy]) -> Result<Vec<Subject>, Failu
 
 fn subject(args: &Args, mut scenario: Scenario, home: &Path) -> Result<Subject, Failure> {
     scenario.seed = args.seed.unwrap_or(scenario.seed);
-    let (workload, notes) = sim_input::workload(&scenario, home, scenario.seed)?;
+    let (first, notes) = sim_input::workload(&scenario, home, scenario.seed)?;
     sim_input::tell(&notes, &mut io::stderr())?;
-    Ok(Subject { scenario, workload: Arc::new(workload) })
+    let mut workloads = vec![Arc::new(first)];
+    let is_drawn = !scenario.workload.generators.is_empty();
+    for n in 1..if is_drawn { args.seeds } else { 1 } {
+        workloads.push(Arc::new(sim_input::workload(&scenario, home, scenario.seed.wrapping_add(n))?.0));
+    }
+    Ok(Subject { scenario, workloads })
 }
 
 /// The scenario file that would do the same as `--trace`: so that there is one way to read it.
@@ -245,7 +263,7 @@ fn runs(args: &Args, subjects: &[Subject], policies: &[NamedPolicy]) -> Vec<Run>
             for seed in 0..args.seeds {
                 runs.push(Run {
                     scenario: Arc::clone(&scenario),
-                    workload: Arc::clone(&subject.workload),
+                    workload: subject.workload(seed),
                     policy: policy.clone(),
                     policy_name: name.clone(),
                     seed: scenario.seed.wrapping_add(seed),
@@ -256,32 +274,47 @@ fn runs(args: &Args, subjects: &[Subject], policies: &[NamedPolicy]) -> Vec<Run>
     runs
 }
 
-fn print(args: &Args, figures: &[Figures]) -> Result<(), Failure> {
+/// `each` runs belong to one cluster.
+fn print(args: &Args, figures: &[Figures], each: usize) -> Result<(), Failure> {
     let text = match (args.json, args.csv) {
         (true, _) => report::json(figures).context("figures that are no JSON")?,
         (_, true) => report::csv(figures),
-        _ => report::table(figures, terminal::columns(), args.all),
+        _ => report::tables(&figures.chunks(each.max(1)).collect::<Vec<_>>(), terminal::columns(), args.all),
     };
     // A reader that went away (`| head`) changes nothing about what came of it.
     let _ = writeln!(io::stdout(), "{}", text.trim_end());
     Ok(())
 }
 
-/// One page for all runs of the first cluster, its first seed alone.
-fn write_report(args: &Args, file: &Path, subjects: &[Subject], ran: &[Ran]) -> Result<(), Failure> {
-    let Some(first) = subjects.first() else { return Ok(()) };
+/// One page for all policies on a cluster, the first seed alone; where there are several clusters, a page for each, with
+/// its name in the file's.
+fn write_reports(args: &Args, file: &Path, subjects: &[Subject], ran: &[Ran]) -> Result<(), Failure> {
     let seeds = usize::try_from(args.seeds).unwrap_or(usize::MAX);
-    let of_first = ran.iter().take(ran.len() / subjects.len()).step_by(seeds);
-    let drawn: Vec<_> =
-        of_first.filter_map(|ran| Some(Drawn { outcome: ran.outcome.as_ref()?, figures: &ran.figures })).collect();
-    let origin = Origin {
-        description: first.scenario.description.clone(),
-        command: command_line(),
-        files: args.scenario.iter().chain(&args.trace).chain(&args.policy).cloned().collect(),
-    };
-    let address = sim_report::write(file, &drawn, &origin)?;
-    let _ = writeln!(io::stderr(), "report: {address}");
+    let each = ran.len() / subjects.len().max(1);
+    for (subject, ran) in subjects.iter().zip(ran.chunks(each.max(1))) {
+        let file = if subjects.len() > 1 { with_name(file, &subject.scenario.name) } else { file.to_path_buf() };
+        let drawn: Vec<_> = ran
+            .iter()
+            .step_by(seeds)
+            .filter_map(|ran| Some(Drawn { outcome: ran.outcome.as_ref()?, figures: &ran.figures }))
+            .collect();
+        let origin = Origin {
+            description: subject.scenario.description.clone(),
+            command: command_line(),
+            files: args.scenario.iter().chain(&args.trace).chain(&args.policy).cloned().collect(),
+        };
+        let address = sim_report::write(&file, &drawn, &origin)?;
+        let _ = writeln!(io::stderr(), "report: {address}");
+    }
     Ok(())
+}
+
+/// `out.html` with a name in it: `out-philly-6c71a0.html`.
+fn with_name(file: &Path, name: &str) -> PathBuf {
+    let part = |part: Option<&std::ffi::OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
+    let plain: String = name.chars().map(|c| if c.is_alphanumeric() { c } else { '-' }).collect();
+    let extension = file.extension().map(|extension| format!(".{}", extension.to_string_lossy())).unwrap_or_default();
+    file.with_file_name(format!("{}-{plain}{extension}", part(file.file_stem())))
 }
 
 /// The command as it was given.
@@ -292,12 +325,11 @@ fn command_line() -> String {
 }
 
 /// Means where there are several seeds.
-fn print_means(args: &Args, ran: &[Ran]) -> Result<(), Failure> {
+fn print_means(args: &Args, ran: &[Ran]) {
     let seeds = usize::try_from(args.seeds).unwrap_or(usize::MAX);
     let policies: Vec<Vec<Figures>> =
         ran.chunks(seeds).map(|runs| runs.iter().map(|ran| ran.figures.clone()).collect()).collect();
     let _ = writeln!(io::stdout(), "{}", report::seeds::table_of_means(&policies));
-    Ok(())
 }
 
 /// Holds what came of it against what the scenario expects; disagreement is exit code 4.
@@ -313,6 +345,11 @@ fn judge(subjects: &[Subject], ran: &[Ran]) -> Result<(), Failure> {
     }
     if failures.is_empty() {
         return Ok(());
+    }
+    let more = failures.len().saturating_sub(FAILURES_SHOWN);
+    failures.truncate(FAILURES_SHOWN);
+    if more > 0 {
+        failures.push(format!("and {more} more"));
     }
     Err(Failure::new(exit::EXPECTATION_FAILED, anyhow!("not as expected:\n  {}", failures.join("\n  "))))
 }

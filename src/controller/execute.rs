@@ -7,8 +7,8 @@ use chrono::{DateTime, Utc};
 use super::{Controller, Halt, retry};
 use crate::{
     model::{
-        Action, Decision, Drain, DrainPhase, GroupName, Intent, Node, NodeId, NodeState, Operation, Resources,
-        Situation,
+        Action, Capacity, Decision, Drain, DrainPhase, GroupName, InstanceState, Intent, Node, NodeId, NodeState,
+        Observation, Operation, Resources, Situation,
     },
     ports::{Cluster, ErrorKind, Journal, OperationState, PolicySource, PortError, Provider, StateStore},
 };
@@ -30,7 +30,38 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
                     self.end(&operation.request_id, now);
                 }
                 None if self.state.provider_retry_at.is_some_and(|at| now < at) => {}
+                // Given again only after a look: see below.
+                None if matches!(operation.intent, Intent::Delete { .. }) => {}
                 None => self.order(operation.clone(), true, now, notes).await,
+            }
+        }
+        self.save(notes).map(drop)
+    }
+
+    /// Gives deletions again that were intended and never acknowledged, if what they are for is still true: a worker that
+    /// was given up may have come since, however long that was, and may run containers.
+    pub(super) async fn delete_again(
+        &mut self,
+        now: DateTime<Utc>,
+        observation: &Observation,
+        capacity: &Capacity,
+        notes: &mut Vec<String>,
+    ) -> Result<(), Halt> {
+        if self.state.provider_retry_at.is_some_and(|at| now < at) {
+            return Ok(());
+        }
+        for operation in self.state.operations.clone() {
+            let Intent::Delete { instances, .. } = &operation.intent else { continue };
+            let serves = |host: &str| observation.node(host).is_some_and(|node| node.state.is_active());
+            let mut ours = capacity.instances().filter(|(_, instance)| instances.contains(&instance.name));
+            if operation.operation_id.is_some() {
+                continue;
+            }
+            if ours.any(|(_, instance)| instance.state != InstanceState::Stopping && serves(&instance.host)) {
+                notes.push(format!("not ordered again, since YARN has a node there: {}", operation.intent));
+                self.end(&operation.request_id, now);
+            } else {
+                self.order(operation, true, now, notes).await;
             }
         }
         self.save(notes).map(drop)

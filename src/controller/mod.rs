@@ -146,6 +146,9 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
         self.follow_operations(now, &mut notes).await?;
         let capacity = self.provider.describe().await;
         let observation = self.cluster.observe(now).await;
+        if let (Ok(observation), Ok(capacity)) = (&observation, &capacity) {
+            self.delete_again(now, observation, capacity, &mut notes).await?;
+        }
         self.forgive_unseen(now, &mut notes);
         let survey = self.survey(observation.as_ref().ok(), capacity.as_ref().ok(), now, &mut notes);
         let survey = survey.as_deref();

@@ -33,7 +33,7 @@ pub use expectations::{Failure, check_expectations};
 pub use figures::{Figures, figures};
 pub use machine::{csv, json};
 pub use page::{Page, Run, html};
-pub use table::table;
+pub use table::{table, tables};
 
 /// To six decimals: a sum's last bits are noise, and text of them would be, too.
 fn round(value: f64) -> f64 {

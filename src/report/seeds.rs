@@ -1,6 +1,12 @@
 //! Several runs of the same with other seeds: means and how far they scatter.
 
-use super::{figures::Figures, names};
+use comfy_table::{Cell, CellAlignment, Table, presets};
+
+use super::{
+    figures::Figures,
+    names::SECTIONS,
+    words::{NONE, Unit, printable},
+};
 
 /// The normal distribution's 97.5th percentile: 95 % of means lie so many standard errors around the true one.
 const Z: f64 = 1.96;
@@ -21,21 +27,33 @@ pub fn mean(runs: &[Figures], figure: &str) -> Option<(f64, f64)> {
 /// A table of means: a row for each figure that any run has, a column for each policy (`policies` holds the runs of
 /// each).
 pub fn table_of_means(policies: &[Vec<Figures>]) -> String {
-    let mut table = comfy_table::Table::new();
-    table.force_no_tty().load_style(comfy_table::presets::NOTHING);
-    let name = |runs: &Vec<Figures>| runs.first().map_or(String::new(), |run| run.policy.clone());
-    table.set_header(std::iter::once(String::new()).chain(policies.iter().map(name)));
-    for named in names::all() {
-        let means: Vec<_> = policies.iter().map(|runs| mean(runs, named.name)).collect();
-        if means.iter().any(Option::is_some) {
-            let cells =
-                means.iter().map(|mean| mean.map_or("-".into(), |(mean, half)| format!("{mean:.2} ± {half:.2}")));
-            table.add_row(std::iter::once(named.label.to_owned()).chain(cells));
+    let mut table = Table::new();
+    table.force_no_tty().load_style(presets::NOTHING);
+    let name = |runs: &Vec<Figures>| right(runs.first().map_or_else(String::new, |run| printable(&run.policy)));
+    table.set_header(std::iter::once(Cell::new("")).chain(policies.iter().map(name)));
+    for section in SECTIONS {
+        table.add_row([Cell::new(section.title.to_uppercase())]);
+        for named in section.figures {
+            let means: Vec<_> = policies.iter().map(|runs| mean(runs, named.name)).collect();
+            if means.iter().any(Option::is_some) {
+                let label = Cell::new(format!("  {}", named.label));
+                table.add_row(std::iter::once(label).chain(means.into_iter().map(|mean| shown(named.unit, mean))));
+            }
         }
     }
     let runs = policies.iter().map(Vec::len).max().unwrap_or(0);
-    format!(
-        "{}\n\nMeans over {runs} seeds, and half of their 95 % confidence intervals; times in seconds.",
-        table.trim_fmt()
-    )
+    let lines: String = table.lines().map(|line| format!("{}\n", line.trim_end())).collect();
+    format!("{lines}\nMeans over {runs} seeds, and half of their 95 % confidence intervals.")
+}
+
+fn shown(unit: Unit, mean: Option<(f64, f64)>) -> Cell {
+    let unit = if matches!(unit, Unit::Count) { Unit::Amount } else { unit };
+    right(mean.map_or_else(
+        || NONE.to_owned(),
+        |(mean, half)| format!("{} ± {}", unit.show(mean), unit.show(half)).replace('\u{202f}', " "),
+    ))
+}
+
+fn right(text: String) -> Cell {
+    Cell::new(text).set_alignment(CellAlignment::Right)
 }

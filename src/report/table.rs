@@ -1,11 +1,13 @@
 //! The figures as a table for a terminal: a row for each figure, a column for each policy.
 
+use std::{cmp::Reverse, collections::BTreeMap};
+
 use comfy_table::{Cell, CellAlignment, ColumnConstraint, ContentArrangement, Table, Width, presets};
 
 use super::{
     figures::Figures,
     names::{CONVENTIONS, SECTIONS},
-    words::printable,
+    words::{Unit, printable, spaced},
 };
 
 /// Columns that one policy takes, its border included.
@@ -47,12 +49,31 @@ const BRIEF: &[&str] = &[
 /// The table, below it what went wrong and the conventions: `width` columns wide, or plain and unwrapped without a
 /// terminal. Policies that do not fit side by side follow below. Without `all`, the figures that most ask for.
 pub fn table(runs: &[Figures], width: Option<u16>, all: bool) -> String {
+    tables(&[runs], width, all)
+}
+
+/// One table for each scenario, whose runs stand together; the conventions below the last one.
+pub fn tables(scenarios: &[&[Figures]], width: Option<u16>, all: bool) -> String {
     let is_shown = |name: &str| all || BRIEF.contains(&name);
+    let mut text = String::new();
+    for runs in scenarios {
+        if let ([_, _, ..], Some(first)) = (scenarios, runs.first()) {
+            text += &format!("{}\n", printable(&first.scenario));
+        }
+        text += &table_of_one(runs, width, all, &is_shown);
+    }
+    for convention in CONVENTIONS.iter().filter(|convention| convention.of.iter().any(|name| is_shown(name))) {
+        text += &wrapped(&format!("* {}", convention.text), width);
+    }
+    text
+}
+
+fn table_of_one(runs: &[Figures], width: Option<u16>, all: bool, is_shown: &dyn Fn(&str) -> bool) -> String {
     let side_by_side =
         width.map_or(runs.len(), |width| (width.saturating_sub(LABEL_WIDTH) / POLICY_WIDTH).max(1).into());
     let mut text = String::new();
     for runs in runs.chunks(side_by_side.max(1)) {
-        text += &block(runs, width.is_some(), &is_shown);
+        text += &block(runs, width.is_some(), is_shown);
         text.push('\n');
     }
     if all {
@@ -64,9 +85,6 @@ pub fn table(runs: &[Figures], width: Option<u16>, all: bool) -> String {
         for (kind, line) in run.violations.iter().map(|line| ("BROKEN", named(line))).chain(remarks) {
             text += &wrapped(&format!("{kind}: {line}"), width);
         }
-    }
-    for convention in CONVENTIONS.iter().filter(|convention| convention.of.iter().any(|name| is_shown(name))) {
-        text += &wrapped(&format!("* {}", convention.text), width);
     }
     text
 }
@@ -93,12 +111,32 @@ fn block(runs: &[Figures], on_terminal: bool, is_shown: &dyn Fn(&str) -> bool) -
             table.add_row([Cell::new(format!("  {}", named.label))].into_iter().chain(values));
         }
     }
+    if is_shown("looks") {
+        table.add_row([Cell::new("LOOKS THAT SAID")]);
+        for code in reasons(runs) {
+            let said = runs.iter().map(|run| {
+                right(Unit::Count.show(run.reasons.get(code).copied().unwrap_or(0) as f64).replace('\u{202f}', " "))
+            });
+            table.add_row([Cell::new(format!("  {}", spaced(code)))].into_iter().chain(said));
+        }
+    }
     if on_terminal {
         let fixed = |width| ColumnConstraint::Absolute(Width::Fixed(width));
         let constraints = runs.iter().map(|_| fixed(POLICY_WIDTH - 1));
         table.set_constraints([fixed(LABEL_WIDTH - 1)].into_iter().chain(constraints));
     }
     table.lines().map(|line| format!("{}\n", line.trim_end())).collect()
+}
+
+/// The reasons that were given in any run, those that were given most often first.
+fn reasons(runs: &[Figures]) -> Vec<&'static str> {
+    let mut looks = BTreeMap::<&str, u64>::new();
+    for (code, count) in runs.iter().flat_map(|run| &run.reasons) {
+        *looks.entry(code).or_insert(0) += count;
+    }
+    let mut codes: Vec<_> = looks.into_iter().collect();
+    codes.sort_by_key(|(_, count)| Reverse(*count));
+    codes.into_iter().map(|(code, _)| code).collect()
 }
 
 fn right(text: String) -> Cell {

@@ -72,7 +72,11 @@ pub fn describe(outcome: &Outcome) -> String {
             let actions: Vec<_> = told.actions.iter().map(ToString::to_string).collect();
             let reasons: Vec<_> = told.reasons.iter().map(ToString::to_string).collect();
             let (from_s, to_s) = (told.from_ms as f64 / 1000.0, told.to_ms as f64 / 1000.0);
-            let _ = writeln!(text, "  {from_s} to {to_s} s: {}", if actions.is_empty() { "nothing".into() } else { actions.join("; ") });
+            let _ = writeln!(
+                text,
+                "  {from_s} to {to_s} s: {}",
+                if actions.is_empty() { "nothing".into() } else { actions.join("; ") }
+            );
             let _ = writeln!(text, "    because {}", reasons.join("; "));
             if !told.notes.is_empty() {
                 let _ = writeln!(text, "    noticed {}", told.notes.join("; "));
@@ -218,7 +222,8 @@ fn cluster(rng: &mut Rng) -> ClusterModel {
 fn cloud(rng: &mut Rng, policy: &Policy) -> CloudModel {
     let worker = Resources::new(one_of(rng, &[8192, 12_288, 16_384]), one_of(rng, &[4, 8]), rng.below(3));
     let bounds = |name: GroupName| policy.group(name);
-    let names = if policy.secondary.is_some() || rng.happens(0.1) { &GroupName::ALL[..] } else { &[GroupName::Primary] };
+    let names =
+        if policy.secondary.is_some() || rng.happens(0.1) { &GroupName::ALL[..] } else { &[GroupName::Primary] };
     let all: u32 = names.iter().map(|name| bounds(*name).max_instances).sum();
     let mut groups = BTreeMap::new();
     for name in names {

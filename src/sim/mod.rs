@@ -11,6 +11,7 @@
 //! | `ports`, `journal` | the controller's ports over the world; what it decided |
 //! | [`mod@run`] | one run from beginning to end |
 //! | [`checker`] | watches what must always hold |
+//! | [`mod@rivals`] | a run with two controllers |
 //! | [`chaos`] | scenarios, loads and faults at random, by seed |
 //! | [`outcome`] | what a run yields: jobs, steps, accounts, decisions |
 //!
@@ -22,6 +23,7 @@ mod journal;
 pub mod outcome;
 mod ports;
 pub mod random;
+pub mod rivals;
 pub mod run;
 pub mod scenario;
 pub mod workload;

@@ -108,7 +108,7 @@ impl<'a> Stage<'a> {
 
     fn demand(&self) -> Demand {
         let (pending, running) = self.world.demand();
-        Demand { pending, running, is_done: self.world.is_done() }
+        Demand { pending, running, is_done: self.world.is_done(), orders: self.world.orders_under_way() }
     }
 
     /// What is there now.
@@ -127,11 +127,15 @@ impl<'a> Stage<'a> {
         if self.scenario.duration.is_some() || self.world.is_done() {
             None
         } else if self.stands_still {
-            Some("the run ended before all jobs had: nothing would ever have happened any more, the rest waits for ever \
-                  (gangs of which each holds a part, or asks that no worker can serve)")
+            Some(
+                "the run ended before all jobs had: nothing would ever have happened any more, the rest waits for ever \
+                  (gangs of which each holds a part, or asks that no worker can serve)",
+            )
         } else {
-            Some("the run was cut off before all jobs had ended: 30 days after the last one was submitted, or ten times \
-                  as long as jobs came")
+            Some(
+                "the run was cut off before all jobs had ended: 30 days after the last one was submitted, or ten times \
+                  as long as jobs came",
+            )
         }
     }
 
@@ -142,7 +146,7 @@ impl<'a> Stage<'a> {
     }
 
     /// The world's time at this reading of the controller's clock.
-    fn world_time(&self, at: DateTime<Utc>) -> Ms {
+    pub(super) fn world_time(&self, at: DateTime<Utc>) -> Ms {
         let since = (at - self.scenario.start).num_milliseconds() - self.world.clock_offset_ms();
         Ms::try_from(since).unwrap_or(0)
     }

@@ -111,7 +111,7 @@ fn live(run: &Run, stage: &RefCell<Stage<'_>>) -> Option<Ended> {
 }
 
 /// The futures of the simulated ports are ready at once, or never.
-fn poll_once<F: Future>(future: F) -> Option<F::Output> {
+pub(super) fn poll_once<F: Future>(future: F) -> Option<F::Output> {
     let mut future = pin!(future);
     match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(output) => Some(output),
@@ -119,7 +119,7 @@ fn poll_once<F: Future>(future: F) -> Option<F::Output> {
     }
 }
 
-fn close(run: &Run, stage: Stage<'_>, mut violations: Vec<Violation>) -> Outcome {
+pub(super) fn close(run: &Run, stage: Stage<'_>, mut violations: Vec<Violation>) -> Outcome {
     let end_ms = stage.world.now();
     let left = stage.left();
     let mut remarks: Vec<_> = stage.cut_short().map(str::to_owned).into_iter().collect();

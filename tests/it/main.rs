@@ -164,3 +164,7 @@ mod sim_world_props;
 
 // The shipped scenarios and the commands `simulate` and `demo`, by the binary.
 mod scenario_runs;
+// Trials at random, with faults of every kind, under the eyes of the checker; two controllers.
+mod sim_faults;
+// Each promise of the checker, broken on purpose.
+mod sim_checker;

@@ -71,6 +71,8 @@ fn several_policies_stand_side_by_side_as_table_csv_and_json() {
     let scene = ["examples/scenarios/conference.yaml"];
     let table = text(&simulate(&[&scene[..], &policies[..]].concat()).stdout);
     assert!(table.contains("autoscale-tony") && table.contains("patient"), "{table}");
+    let means = text(&simulate(&[&scene[..], &policies[..], &["--seeds", "3"]].concat()).stdout);
+    assert!(means.contains("±") && means.contains("Means over 3 seeds"), "{means}");
     let csv = text(&simulate(&[&scene[..], &policies[..], &["--csv"]].concat()).stdout);
     assert_eq!(csv.trim().lines().count(), 3, "{csv}");
     let json = simulate(&[&scene[..], &policies[..], &["--json"]].concat()).stdout;

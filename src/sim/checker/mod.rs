@@ -138,7 +138,11 @@ impl Checker {
             let how = match by {
                 KilledBy::Decommission { since_ms } if at_ms >= since_ms.saturating_add(promised) => continue,
                 KilledBy::Decommission { since_ms } => {
-                    format!("{} s after its decommission began; {} s were promised", secs(at_ms - since_ms), secs(promised))
+                    format!(
+                        "{} s after its decommission began; {} s were promised",
+                        secs(at_ms - since_ms),
+                        secs(promised)
+                    )
                 }
                 KilledBy::Deletion { .. } if self.misled.contains(&host) => continue,
                 KilledBy::Recommission => "by a recommission that gave the node less than they hold".to_owned(),
@@ -151,7 +155,11 @@ impl Checker {
     /// So many machines of each group stay; `since` tells those that stayed at the last call.
     pub fn sizes(&mut self, now: Ms, staying: &BTreeMap<GroupName, u32>) {
         for (group, size, max) in self.orders.outgrown(staying, &self.policy) {
-            self.broken(now, BOUNDS, format!("the {group} group has grown to {size} workers, maxInstances allows {max}"));
+            self.broken(
+                now,
+                BOUNDS,
+                format!("the {group} group has grown to {size} workers, maxInstances allows {max}"),
+            );
         }
     }
 

@@ -95,7 +95,8 @@ impl Orders {
             let limit = if before.operation_id.is_some() { OPERATION_MAX } else { UNACKNOWLEDGED_MAX };
             let order = self.given.get(&before.request_id).and_then(|(_, _, operation)| *operation);
             if before.at + limit >= clock && order.is_some_and(&runs) {
-                found.push(format!("{} is under way and not remembered any more: {}", before.request_id, before.intent));
+                found
+                    .push(format!("{} is under way and not remembered any more: {}", before.request_id, before.intent));
             }
         }
         self.saved.clone_from(&state.operations);
@@ -104,7 +105,11 @@ impl Orders {
 
     /// Groups that have more workers than they may, and more than before, with their sizes and maxima. A group that
     /// began above its maximum, or whose maximum was lowered, only may not grow.
-    pub(super) fn outgrown(&mut self, staying: &BTreeMap<GroupName, u32>, policy: &Policy) -> Vec<(GroupName, u32, u32)> {
+    pub(super) fn outgrown(
+        &mut self,
+        staying: &BTreeMap<GroupName, u32>,
+        policy: &Policy,
+    ) -> Vec<(GroupName, u32, u32)> {
         let before = self.staying.get_or_insert_with(|| staying.clone());
         let outgrown = staying.iter().map(|(group, size)| (*group, *size, policy.group(*group).max_instances));
         let outgrown = outgrown
@@ -118,9 +123,7 @@ impl Orders {
 fn intent_of(action: &Action) -> Option<Intent> {
     match action {
         Action::Create { group, count } => Some(Intent::Create { group: *group, count: *count }),
-        Action::Delete { group, instances } => {
-            Some(Intent::Delete { group: *group, instances: instances.clone() })
-        }
+        Action::Delete { group, instances } => Some(Intent::Delete { group: *group, instances: instances.clone() }),
         _ => None,
     }
 }

@@ -27,6 +27,8 @@ pub struct Demand {
     pub running: u64,
     /// Whether all jobs have been submitted and have ended.
     pub is_done: bool,
+    /// Orders that the cloud is at work on. The controller may have given one up that takes longer than it waits.
+    pub orders: usize,
 }
 
 /// What is there when the run ends.
@@ -128,7 +130,7 @@ impl Rest {
 
     /// Whether nothing has changed for so long that all must be at rest.
     pub(super) fn is_over(&self, now: Ms) -> bool {
-        !self.never_rests && now >= self.quiet_since.saturating_add(self.settle_ms)
+        !self.never_rests && self.demand.orders == 0 && now >= self.quiet_since.saturating_add(self.settle_ms)
     }
 
     pub(super) fn judge(&self, now: Ms, left: &Left, policy: &Policy) -> Vec<(&'static str, String)> {
@@ -157,10 +159,7 @@ impl Rest {
         let told = self.reasons.iter().any(|reason| {
             matches!(
                 reason,
-                Reason::FactorRoundedToZero { .. }
-                    | Reason::BelowThreshold { .. }
-                    | Reason::UnhealthyCluster { .. }
-                    | Reason::ReachedMaximum { .. }
+                Reason::FactorRoundedToZero { .. } | Reason::BelowThreshold { .. } | Reason::UnhealthyCluster { .. }
             )
         });
         let grows = left.sizes.iter().find(|(group, size)| {
