@@ -71,7 +71,7 @@ fn play(trial: &Trial, workload: &Workload) -> Reality {
 fn submit(lab: &Lab, job: &Job, first_look: f64) {
     let Work::Gang { duration_ms, .. } = job.work else { panic!("{} is no gang", job.name) };
     thread::sleep(Duration::from_millis(millis(first_look + job.submit_ms as f64 - now())));
-    lab.submit_gangs(&Gangs { duration: Duration::from_millis(duration_ms), ..Gangs::default() });
+    lab.submit_gangs(&Gangs { workers: 3, duration: Duration::from_millis(duration_ms), ..Gangs::default() });
 }
 
 /// What is seen of the workers at an instant.

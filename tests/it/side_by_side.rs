@@ -106,6 +106,13 @@ impl Played {
         self.resizes.iter().filter(|resize| resize.to > resize.from).map(|resize| resize.to).collect()
     }
 
+    /// For each growth: when it was ordered, and after how long all of it was there.
+    pub fn boots(&self) -> Vec<(f64, f64)> {
+        let grows = self.resizes.iter().filter(|resize| resize.to > resize.from);
+        let came = |resize: &Resize| self.nodes.iter().find(|(at, count)| *at > resize.at && *count >= resize.to);
+        grows.filter_map(|resize| Some((resize.at, came(resize)?.0 - resize.at))).collect()
+    }
+
     /// When the number of nodes changed last.
     fn at_rest(&self) -> f64 {
         self.nodes.last().map_or(0.0, |(at, _)| *at)
@@ -132,9 +139,9 @@ pub fn differences(real: &Played, simulated: &Played) -> Vec<String> {
     same("containers killed", real.killed.to_string(), simulated.killed.to_string());
     let end = real.at_rest().max(simulated.at_rest());
     let mut near = |what: String, a: f64, b: f64, tolerance: f64| {
-        // Not `>`: what never came is infinite, and the difference of two such is no number.
-        // A figure that is no number is no agreement.
-        if (a - b).abs() > tolerance || (a - b).is_nan() {
+        // What never came is infinite: then nothing is near, not even the other that never came.
+        let is_near = (a - b).abs() <= tolerance;
+        if !is_near {
             found.push(format!(
                 "{what}: {a:.1} s on the real YARN, {b:.1} s in the simulator, {tolerance:.1} s allowed"
             ));

@@ -10,7 +10,7 @@ use yarn_autoscaler::{
     sim::{
         Unwatched,
         run::{Run, run},
-        scenario::{self, Delay, Scenario},
+        scenario::{self, Delay, Fault, FaultEvent, Scenario},
         workload::{self, Workload},
     },
 };
@@ -70,7 +70,7 @@ pub fn compare(real: &Reality) {
     let policy = policy_of(&trial());
     let (scenario, workload) = scene();
     let workload = as_submitted(workload, real);
-    let scenario = at_the_pace(scenario, real.pace);
+    let scenario = at_the_pace(scenario, real);
     let simulate = |scenario: Scenario| {
         let plan = Run {
             scenario: Arc::new(scenario),
@@ -117,6 +117,7 @@ fn set_boot(scenario: &mut Scenario, boot: Duration) {
     if let Some(group) = scenario.cloud.groups.get_mut(&GroupName::Primary) {
         group.boot = Delay::Fixed(boot);
     }
+    scenario.events.clear();
 }
 
 fn policy_of(trial: &Trial) -> Policy {
@@ -149,8 +150,19 @@ fn as_submitted(mut workload: Workload, real: &Reality) -> Workload {
     workload
 }
 
-fn at_the_pace(mut scenario: Scenario, pace: Pace) -> Scenario {
+/// The scenario on a machine that is as fast or as slow as the real one was: for each order its own boot time.
+fn at_the_pace(mut scenario: Scenario, real: &Reality) -> Scenario {
+    let (pace, boots) = (real.pace, real.played.boots());
     set_boot(&mut scenario, Duration::from_millis(millis(pace.boot)));
+    let after_zero = |at: f64| Duration::from_millis(millis(real.first_submit + at * 1000.0));
+    for (index, (at, boot)) in boots.iter().enumerate() {
+        // From half-way since the order before to half-way to the next one, in which the simulator gives the same order.
+        let earlier = if index == 0 { 0.0 } else { f64::midpoint(boots[index - 1].0, *at) };
+        let later = boots.get(index + 1).map_or(*at + 60.0, |(next, _)| f64::midpoint(*at, *next));
+        let (at, until) = (after_zero(earlier), after_zero(later));
+        let fault = Fault::SlowBoots(boot * 1000.0 / pace.boot);
+        scenario.events.push(FaultEvent { at, lasts: until - at, fault });
+    }
     scenario.cloud.create_time = Some(Duration::from_millis(millis(pace.create)));
     let cluster = &mut scenario.cluster;
     cluster.master_start = Duration::from_millis(millis(pace.master)).saturating_sub(cluster.container_start);

@@ -105,7 +105,9 @@ impl World {
             ready_at = ready_at.max(self.order_machine(group));
         }
         self.record.counts.ordered += u64::from(count);
-        let ends_at = self.rules.create_time.map_or(ready_at, |time| self.now + time);
+        // Where boots are slow, the operation that brings the machines up is slow in the same measure.
+        let slowed = |time: Ms| self.now + to_ms(time as f64 * self.boot_factor());
+        let ends_at = self.rules.create_time.map_or(ready_at, slowed);
         self.list_changed();
         Ok(self.take_order(request_id, ends_at, Ok(())))
     }
