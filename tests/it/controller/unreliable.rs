@@ -6,10 +6,10 @@ use yarn_autoscaler::{
     ports::ErrorKind,
 };
 
-use super::{assert_at_rest, count, draining, first, last, policy, run, story};
+use super::{assert_at_rest, count, draining, first, last, policy, run, story, wave};
 use crate::{
     fixtures::at,
-    world::{Shared, World},
+    world::{Shared, Told, World},
 };
 
 #[test]
@@ -165,4 +165,25 @@ fn a_provider_that_is_slow_to_show_its_list_keeps_no_cluster_from_shrinking() {
     let world = world.share();
     assert_eq!(run(&world, &policy(), 3600.0), Some(Ok(())));
     assert_at_rest(&world, 2, "a slow provider");
+}
+
+#[test]
+fn time_in_which_nobody_looked_does_not_count_against_a_worker_that_boots() {
+    let mut world = wave();
+    world.boot_fails = true;
+    // A machine that slept, or a clock set forward: two hours between two looks.
+    world.plan(300.0, |world| world.now += TimeDelta::hours(2));
+    let world = world.share();
+    let deletions = |world: &Shared| {
+        let world = world.borrow();
+        let deletes = |told: &&Told| told.decision.actions.iter().any(|action| matches!(action, Action::Delete { .. }));
+        world.journal.iter().filter(deletes).map(|told| (told.at - at(0.0)).num_seconds()).collect::<Vec<_>>()
+    };
+    assert_eq!(run(&world, &policy(), 7200.0 + 2400.0), Some(Ok(())));
+    let forgave =
+        world.borrow().journal.iter().any(|told| told.notes.iter().any(|note| note.contains("nobody looked")));
+    assert!(forgave, "{}", story(&world));
+    let first = deletions(&world).first().copied();
+    // Ordered soon after 60 s, late 15 min later, of which all but the two hours count.
+    assert!(first.is_some_and(|second| second > 7200 + 900 && second < 7200 + 1200), "{first:?}\n{}", story(&world));
 }
