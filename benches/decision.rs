@@ -243,7 +243,7 @@ impl PolicySource for Shown {
 
 impl Journal for Shown {
     fn tick(&mut self, tick: &Tick<'_>) {
-        black_box(tick.settled);
+        black_box(tick.settled_until);
     }
 }
 

@@ -61,7 +61,7 @@ pub enum Wake {
     /// The time has come, or something asks for a look before it.
     Tick,
     /// The time has come, and looks before it were left out, each as long after the one before: the last look had
-    /// settled that they would say the same ([`Tick::settled`]), and nothing has happened since. Only a clock that knows
+    /// settled that they would say the same ([`Tick::settled_until`]), and nothing has happened since. Only a clock that knows
     /// that may say so: the simulator's.
     Skipped {
         /// How many.
@@ -165,8 +165,9 @@ pub struct Tick<'a> {
     pub workers: Option<Workers>,
     /// What was decided.
     pub decision: &'a Decision,
-    /// Whether every later tick decides the same until YARN, the provider or the policy has something new to say.
-    pub settled: bool,
+    /// Before this instant every later tick decides the same, unless YARN, the provider or the policy has something new
+    /// to say: see `decide::settled_until`. `None`: the next one may decide otherwise.
+    pub settled_until: Option<DateTime<Utc>>,
     /// What went wrong, or was noticed, while looking and acting; for people.
     pub notes: &'a [String],
 }

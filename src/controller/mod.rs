@@ -131,6 +131,7 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
                 Wake::Skipped { looks, pace } => {
                     let keep = decide::keep_samples(&self.policy, self.settings.poll_interval);
                     self.history.repeat(looks, pace, keep);
+                    self.last_tick_at = self.history.latest().map(|sample| sample.at).or(self.last_tick_at);
                 }
                 Wake::Stop => return Ok(()),
             }
@@ -163,15 +164,16 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
         }
         let is_saved = self.save(&mut notes)?;
         let (policy, workers) = (&self.policy, survey.map(Survey::counted));
-        let is_settled = |survey| decide::is_settled_on(policy, &situation, survey, &decision);
         // What could not be saved is to be tried again.
-        let settled = is_saved && survey.is_some_and(is_settled);
+        let settled_until = survey
+            .filter(|_| is_saved)
+            .and_then(|survey| decide::settled_until_on(policy, &situation, survey, &decision));
         self.journal.tick(&Tick {
             situation: &situation,
             policy,
             workers,
             decision: &decision,
-            settled,
+            settled_until,
             notes: &notes,
         });
         self.history = situation.history;
@@ -210,8 +212,8 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
         // before, no earlier than the survey was made and so no later than now. To do it again changes nothing: no
         // instant in the state lies ahead, since all were written down by then; each machine has its record, and a
         // record once made for a node is as it would be made again; the ResourceManager is the same. Only drains go on
-        // with time, and there is none.
-        if held.is_none() || !self.state.drains.is_empty() {
+        // with time, and those that do nothing but wait go on with what is seen of their nodes alone.
+        if held.is_none_or(|held| !held.drains_wait(now)) {
             let fresh = seen.filter(|_| held.is_none()).map(|(observation, capacity)| match last {
                 Some(last) => last.matching().of_later(observation, capacity),
                 None => Matching::of(observation, capacity),

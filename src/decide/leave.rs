@@ -3,6 +3,8 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
+use chrono::{DateTime, Utc};
+
 use super::{
     Draft, View, gates,
     survey::{Standing, Survey, Worker},
@@ -15,8 +17,7 @@ pub const SETTLE: Duration = Duration::from_secs(3);
 
 /// Adds the next step of each leaving worker.
 pub(super) fn advance(view: &View<'_>, draft: &mut Draft) {
-    let all_stay = [Standing::NotReady, Standing::Leaving].into_iter().all(|leaves| view.survey.count_of(leaves) == 0);
-    if all_stay && view.situation.state.drains.is_empty() {
+    if view.survey.count_of(Standing::NotReady) == 0 && view.survey.drains_wait(view.now) {
         return;
     }
     settle(view, draft);
@@ -26,6 +27,23 @@ pub(super) fn advance(view: &View<'_>, draft: &mut Draft) {
         delete(view, group, draft);
     }
     release(view, draft);
+}
+
+/// Until when all drains do nothing but wait: each is in YARN's hands, and YARN says so. `None`: one has a step to take.
+pub(super) fn wait_until(survey: &Survey) -> Option<DateTime<Utc>> {
+    let (mut until, mut waiting) = (DateTime::<Utc>::MAX_UTC, 0);
+    let drains = &survey.state().drains;
+    let leaving = survey.with(Standing::Leaving).map(|worker| (drains.get(&worker.instance.host), worker.node));
+    for (drain, node) in leaving.filter_map(|(drain, node)| Some((drain?, node))) {
+        let DrainPhase::Decommissioning { deadline, .. } = drain.phase else { return None };
+        if node?.state != NodeState::Decommissioning {
+            return None;
+        }
+        waiting += 1;
+        until = until.min(deadline + FORCE_AFTER);
+    }
+    // A drain without its machine has a step to take.
+    (waiting == drains.len()).then_some(until)
 }
 
 /// Cordons again what is not cordoned any more: a ResourceManager that restarted has forgotten it, or somebody else's

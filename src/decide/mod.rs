@@ -15,7 +15,7 @@ mod settled;
 mod survey;
 
 pub use matching::Matching;
-pub use settled::{is_settled, is_settled_on};
+pub use settled::{settled_until, settled_until_on};
 pub use survey::{Standing, Survey, Worker};
 
 use std::{collections::BTreeSet, time::Duration};

@@ -73,6 +73,8 @@ pub struct Survey {
     foreign: Vec<String>,
     /// Hosts of workers that YARN may know under other names: see [`leave::misnamed`].
     misnamed: BTreeSet<String>,
+    /// See [`Self::drains_wait_until`].
+    drains_wait_until: Option<DateTime<Utc>>,
     /// See [`Self::remembers_what_is_there`].
     remembers_what_is_there: OnceLock<bool>,
 }
@@ -109,6 +111,7 @@ impl Survey {
             per_worker: None,
             foreign: Vec::new(),
             misnamed: BTreeSet::new(),
+            drains_wait_until: None,
             remembers_what_is_there: OnceLock::new(),
             matching,
         };
@@ -118,6 +121,7 @@ impl Survey {
         let strangers = strangers.filter(|node| !state.drains.contains_key(&node.id.host));
         survey.foreign = strangers.map(|node| node.id.host.clone()).collect();
         survey.misnamed = leave::misnamed(&survey);
+        survey.drains_wait_until = leave::wait_until(&survey);
         survey
     }
 
@@ -193,6 +197,17 @@ impl Survey {
             && Arc::ptr_eq(&self.state, state)
             && self.made_at <= now
             && self.holds_until.is_none_or(|until| now < until)
+    }
+
+    /// Until when the drains do nothing but wait for YARN, if nothing else is seen; the end of time where there is none.
+    /// `None`: one of them has a step to take.
+    pub fn drains_wait_until(&self) -> Option<DateTime<Utc>> {
+        self.drains_wait_until
+    }
+
+    /// Whether the drains do nothing but wait just now.
+    pub fn drains_wait(&self, now: DateTime<Utc>) -> bool {
+        self.drains_wait_until.is_some_and(|until| now < until)
     }
 
     /// Who is who.

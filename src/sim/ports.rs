@@ -39,8 +39,8 @@ pub(super) struct Stage<'a> {
     stored: State,
     generation: u64,
     watch: &'a mut dyn Watch,
-    /// The last look said that later ones decide the same.
-    settled: bool,
+    /// The last look said that those before this instant decide the same.
+    settled_until: Option<DateTime<Utc>>,
     /// Looks that would say the same as the last one are left out.
     skips: bool,
     /// The run ends here; `None`: not known before the last job has ended.
@@ -68,7 +68,7 @@ impl<'a> Stage<'a> {
             stored: State::default(),
             generation: 0,
             watch,
-            settled: false,
+            settled_until: None,
             skips,
             ends_at: scenario.duration.map(ms),
             cut_off_at,
@@ -156,14 +156,15 @@ impl<'a> Stage<'a> {
         let from = self.world.now();
         let until = self.world_time(at).max(from);
         // What was ordered or told will not be so again.
-        let is_quiet = self.settled && self.decisions.is_quiet();
-        if is_quiet && self.world.next_at().is_none() && self.ends_at.is_none() {
+        let settled_until = self.settled_until.filter(|_| self.decisions.is_quiet());
+        if settled_until == Some(DateTime::<Utc>::MAX_UTC) && self.world.next_at().is_none() && self.ends_at.is_none() {
             // Nothing will ever happen: what waits now waits for ever.
             self.ends_at = Some(until);
             self.stands_still = true;
         }
-        let skipped = if is_quiet && self.skips { self.looks_in_vain(from, until) } else { 0 };
         let pace = until - from;
+        let skipped =
+            settled_until.filter(|_| self.skips).map_or(0, |settled| self.looks_in_vain(until, pace, settled));
         if skipped > 0 {
             self.decisions.repeat(skipped, until + (skipped - 1) * pace);
         }
@@ -173,11 +174,12 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// How many looks, from `until` on, come before anything happens: each of them would say what the last one did.
-    fn looks_in_vain(&self, from: Ms, until: Ms) -> u64 {
+    /// How many looks, from `until` on, come before anything happens and before this instant: each of them would say what
+    /// the last one did.
+    fn looks_in_vain(&self, until: Ms, pace: Ms, settled_until: DateTime<Utc>) -> u64 {
         let happens = self.world.next_at().unwrap_or(Ms::MAX);
-        let first = happens.min(self.ends_at.unwrap_or(self.cut_off_at));
-        first.saturating_sub(until).div_ceil((until - from).max(1))
+        let first = happens.min(self.ends_at.unwrap_or(self.cut_off_at)).min(self.world_time(settled_until));
+        first.saturating_sub(until).div_ceil(pace.max(1))
     }
 
     /// The world goes on until then, or to its end.
@@ -437,7 +439,7 @@ impl Journal for Port<'_, '_> {
         }
         stage.count_sizes();
         stage.decisions.add(now, tick);
-        stage.settled = tick.settled;
+        stage.settled_until = tick.settled_until;
         stage.watch.tick(now, tick);
     }
 }

@@ -75,8 +75,11 @@ fn grows_with_demand_shrinks_without_and_stays_at_the_minimum() {
     let orders = world.borrow().orders.len();
     assert_eq!(run(&world, &policy(), 4.0 * 3600.0), Some(Ok(())));
     assert_eq!(world.borrow().orders.len(), orders, "an idle cluster at its minimum is left alone\n{}", story(&world));
-    let settled = world.borrow().journal.iter().filter(|told| told.settled).count();
-    assert!(world.borrow().journal.last().is_some_and(|told| told.settled) && settled > 3000, "{settled} are settled");
+    let settled = world.borrow().journal.iter().filter(|told| told.settled_until.is_some()).count();
+    assert!(
+        world.borrow().journal.last().is_some_and(|told| told.settled_until.is_some()) && settled > 3000,
+        "{settled} are settled"
+    );
 }
 
 #[test]

@@ -206,7 +206,7 @@ impl Journal for Port {
         let at = tick.situation.now;
         let (decision, notes) = (tick.decision.clone(), tick.notes.to_vec());
         let seen = (tick.situation.observation.clone().ok()).zip(tick.situation.capacity.clone().ok());
-        self.world.borrow_mut().journal.push(Told { at, decision, notes, settled: tick.settled, seen });
+        self.world.borrow_mut().journal.push(Told { at, decision, notes, settled_until: tick.settled_until, seen });
     }
 }
 

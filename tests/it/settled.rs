@@ -29,6 +29,8 @@ enum Unrest {
     NotRemembered,
     AnotherIsRemembered,
     Drains(DrainPhase),
+    /// It is in YARN's hands, with so many seconds until its deadline.
+    Waits(f64),
     Orders,
     Stranger,
     FewerSamples(u64),
@@ -49,6 +51,7 @@ fn unrest() -> impl Strategy<Value = Unrest> {
         1 => Just(Unrest::AnotherIsRemembered),
         1 => option::of(date()).prop_map(|seen_at| Unrest::Drains(DrainPhase::Cordoned { seen_at })),
         1 => date().prop_map(|since| Unrest::Drains(DrainPhase::Decommissioned { since })),
+        2 => select(vec![-200.0, -121.0, -120.0, -100.0, 0.0, 60.0, 3600.0]).prop_map(Unrest::Waits),
         1 => Just(Unrest::Orders),
         2 => Just(Unrest::Stranger),
         1 => (0..200_u64).prop_map(Unrest::FewerSamples),
@@ -145,6 +148,11 @@ fn disturb(unrest: Unrest, nodes: &mut Vec<Node>, instances: &mut [Instance], st
             let record = state.workers[&first];
             state.workers.insert("w-99".into(), record);
         }
+        Unrest::Waits(deadline_s) => {
+            let phase = DrainPhase::Decommissioning { since: at(-90.0), deadline: at(deadline_s), containers: 1 };
+            nodes[0].state = NodeState::Decommissioning;
+            disturb(Unrest::Drains(phase), nodes, instances, state);
+        }
         Unrest::Drains(phase) => {
             let (node, instance, group) = (nodes[0].id.clone(), "m/w-0".to_owned(), GroupName::Primary);
             let drain = Drain { node, group, instance, full: FULL, phase, since: at(-100.0) };
@@ -197,22 +205,24 @@ proptest! {
         let pace = TimeDelta::from_std(situation.poll_interval)? / 2;
         let lasted = decide::keep_samples(&policy, situation.poll_interval) * 2;
         has_lasted(&policy, &mut situation, unrest, lasted, pace);
-        let settled = decide::is_settled(&policy, &situation);
+        let settled_until = decide::settled_until(&policy, &situation);
         let now = decide::decide(&policy, &situation);
         let survey = Survey::of(&policy, &situation).expect("both have answered");
-        prop_assert_eq!(decide::is_settled_on(&policy, &situation, &survey, &now), settled);
-        if !settled {
-            return Ok(());
-        }
+        prop_assert_eq!(decide::settled_until_on(&policy, &situation, &survey, &now), settled_until);
+        let Some(settled_until) = settled_until else { return Ok(()) };
         prop_assert!(now.actions.is_empty());
+        prop_assert!(situation.now < settled_until);
         for leap in leaps {
             for _ in 0..leap {
                 situation.now += pace;
                 look(&policy, &mut situation);
             }
+            if situation.now >= settled_until {
+                break;
+            }
             let later = decide::decide(&policy, &situation);
             prop_assert_eq!((&later.actions, &later.reasons), (&now.actions, &now.reasons), "{} s on", (situation.now - noon()).num_seconds());
-            prop_assert!(decide::is_settled(&policy, &situation));
+            prop_assert_eq!(decide::settled_until(&policy, &situation), Some(settled_until));
         }
     }
 }
@@ -250,9 +260,9 @@ fn at_rest(scaled_ago_s: f64) -> (Policy, Situation) {
 
 #[test]
 fn an_idle_cluster_at_its_minimum_is_settled_once_the_cooldown_is_over() {
-    let is_settled = |(policy, situation): (Policy, Situation)| decide::is_settled(&policy, &situation);
-    assert!(is_settled(at_rest(120.0)));
-    assert!(!is_settled(at_rest(119.9)));
+    let until = |(policy, situation): (Policy, Situation)| decide::settled_until(&policy, &situation);
+    assert_eq!(until(at_rest(120.0)), Some(DateTime::<Utc>::MAX_UTC));
+    assert_eq!(until(at_rest(119.9)), None);
 }
 
 #[test]
@@ -261,8 +271,24 @@ fn a_worker_that_boots_or_is_of_no_use_or_leaves_has_a_deadline_ahead() {
         let (policy, mut situation) = at_rest(3600.0);
         let observation = Arc::make_mut(situation.observation.as_mut().expect("an observation"));
         Arc::make_mut(&mut observation.nodes[0]).state = state;
-        assert!(!decide::is_settled(&policy, &situation), "{state:?}");
+        assert_eq!(decide::settled_until(&policy, &situation), None, "{state:?}");
     }
+}
+
+#[test]
+fn a_drain_that_waits_for_yarn_is_settled_until_yarn_is_told_again() {
+    let (mut policy, mut situation) = at_rest(3600.0);
+    let observation = Arc::make_mut(situation.observation.as_mut().expect("an observation"));
+    Arc::make_mut(&mut observation.nodes[0]).state = NodeState::Decommissioning;
+    let (node, group) = (observation.nodes[0].id.clone(), GroupName::Primary);
+    let phase = DrainPhase::Decommissioning { since: at(-600.0), deadline: at(300.0), containers: 1 };
+    let drain = Drain { node, group, instance: "m/w-0".into(), full: FULL, phase, since: at(-600.0) };
+    Arc::make_mut(&mut situation.state).drains.insert("w-0".into(), drain);
+    situation.history = History::default();
+    // Two are left, as many as there must be: nothing is to be done.
+    policy.primary = group(2, 9, 1);
+    has_lasted(&policy, &mut situation, Unrest::None, secs(3600), TimeDelta::milliseconds(2500));
+    assert_eq!(decide::settled_until(&policy, &situation), Some(at(420.0)));
 }
 
 fn ready() -> WorkerRecord {

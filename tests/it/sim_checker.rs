@@ -53,7 +53,8 @@ fn said(change: impl FnOnce(&mut Situation, &mut Decision)) -> Vec<&'static str>
     change(&mut situation, &mut decision);
     let mut checker = checker_of(&run);
     let (policy, workers, notes) = (&run.policy, None, &[][..]);
-    checker.tick(now, &Tick { situation: &situation, policy, workers, decision: &decision, settled: false, notes });
+    checker
+        .tick(now, &Tick { situation: &situation, policy, workers, decision: &decision, settled_until: None, notes });
     promises(checker.violations())
 }
 
@@ -131,7 +132,8 @@ fn sim_checker_sees_a_second_order_where_the_provider_takes_one() {
     decision.actions.push(CREATE);
     let mut checker = checker_of(&run);
     let (policy, workers, notes) = (&run.policy, None, &[][..]);
-    checker.tick(now, &Tick { situation: &situation, policy, workers, decision: &decision, settled: false, notes });
+    checker
+        .tick(now, &Tick { situation: &situation, policy, workers, decision: &decision, settled_until: None, notes });
     assert!(promises(checker.violations()).contains(&checker::ONE_ORDER));
 }
 

@@ -110,7 +110,7 @@ impl Scene {
 
     pub fn tick(&self) -> Tick<'_> {
         let Self { situation, policy, decision, notes } = self;
-        Tick { situation, policy, workers: decide::workers(policy, situation), decision, settled: false, notes }
+        Tick { situation, policy, workers: decide::workers(policy, situation), decision, settled_until: None, notes }
     }
 }
 

@@ -91,7 +91,7 @@ pub struct Told {
     pub at: DateTime<Utc>,
     pub decision: Decision,
     pub notes: Vec<String>,
-    pub settled: bool,
+    pub settled_until: Option<DateTime<Utc>>,
     /// What YARN and the provider have shown.
     pub seen: Option<(Arc<Observation>, Arc<Capacity>)>,
 }
