@@ -105,7 +105,7 @@ pub struct Shape {
     /// Price of a worker for an hour, in any currency
     #[arg(long, value_name = "PRICE", value_parser = price)]
     pub price_per_hour: Option<f64>,
-    /// How often the daemon decides, as `run --poll-interval` [trace: 30s]
+    /// How often the daemon decides, as `run --poll-interval`; it looks twice in that time [trace: 60s]
     #[arg(long, value_name = "DURATION", value_parser = super::connect::poll_interval)]
     pub poll_interval: Option<Duration>,
     /// How long to simulate [default: until all jobs have ended, and half an hour more]
@@ -233,7 +233,7 @@ fn trace_scenario(
     let initial = policies.iter().map(|policy| policy.policy.primary.min_instances).min().unwrap_or(0);
     let cluster = cluster.map(|cluster| format!(", cluster: {}", quoted(cluster))).unwrap_or_default();
     format!(
-        "name: {}\npollInterval: 30s\ncloud:\n  primary:\n    worker: {{memoryMb: {}, vcores: {}, gpus: {}}}\n    \
+        "name: {}\npollInterval: 60s\ncloud:\n  primary:\n    worker: {{memoryMb: {}, vcores: {}, gpus: {}}}\n    \
          initial: {initial}\n    bootTime: 5m\n    pricePerHour: 1\nworkload:\n  traces:\n    \
          - {{format: {}, file: {}{cluster}}}\n",
         quoted(&name),

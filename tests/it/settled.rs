@@ -280,9 +280,10 @@ fn a_drain_that_waits_for_yarn_is_settled_until_yarn_is_told_again() {
     let (mut policy, mut situation) = at_rest(3600.0);
     let observation = Arc::make_mut(situation.observation.as_mut().expect("an observation"));
     Arc::make_mut(&mut observation.nodes[0]).state = NodeState::Decommissioning;
-    let (node, group) = (observation.nodes[0].id.clone(), GroupName::Primary);
+    let node = observation.nodes[0].id.clone();
     let phase = DrainPhase::Decommissioning { since: at(-600.0), deadline: at(300.0), containers: 1 };
-    let drain = Drain { node, group, instance: "m/w-0".into(), full: FULL, phase, since: at(-600.0) };
+    let (instance, since) = ("m/w-0".to_owned(), at(-600.0));
+    let drain = Drain { node, group: GroupName::Primary, instance, full: FULL, phase, since };
     Arc::make_mut(&mut situation.state).drains.insert("w-0".into(), drain);
     situation.history = History::default();
     // Two are left, as many as there must be: nothing is to be done.

@@ -81,8 +81,9 @@ mod tests {
         assert_eq!(needed(&[(Resources::new(4, 1, 1), 9)]), 3);
         // Three GPUs each: one a worker; what is left takes a single GPU each.
         assert_eq!(needed(&[(Resources::new(4, 1, 3), 2), (Resources::new(4, 1, 1), 2)]), 2);
-        // Memory is what is short: two fill a worker, the third stands alone beside a small one.
-        assert_eq!(needed(&[(Resources::new(8, 1, 0), 3), (Resources::new(1, 1, 0), 8)]), 2);
+        // Memory is what is short: two fill a worker, the third stands beside seven small ones, which take the last core.
+        assert_eq!(needed(&[(Resources::new(8, 1, 0), 3), (Resources::new(1, 1, 0), 7)]), 2);
+        assert_eq!(needed(&[(Resources::new(8, 1, 0), 3), (Resources::new(1, 1, 0), 8)]), 3);
         assert_eq!(needed(&[(Resources::new(17, 1, 0), 3)]), 0, "fits no worker");
     }
 }
