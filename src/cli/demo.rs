@@ -2,7 +2,7 @@
 //! in about a minute. No cluster, no cloud, no Java.
 
 use std::{
-    io::{self, Stdout, Write},
+    io::{self, Stdout},
     path::{Path, PathBuf},
     process::ExitCode,
     sync::Arc,
@@ -15,6 +15,7 @@ use super::{
     live::Live,
     sim_input::{self, NamedPolicy},
     sim_report::{self, Drawn, Origin},
+    terminal,
 };
 use crate::{
     policy::{self, LoadOptions},
@@ -81,7 +82,10 @@ fn play(args: &Args) -> Result<(), Failure> {
     let files = args.scenario.iter().chain(&args.policy).cloned().collect();
     let address = sim_report::write(&args.report, &drawn, &Origin { description, command: command(args), files })?;
     conclude(&outcome, &figures, &address)?;
-    Ok(())
+    match figures.violations.len() {
+        0 => Ok(()),
+        broken => Err(Failure::new(exit::EXPECTATION_FAILED, anyhow::anyhow!("{broken} promises were broken"))),
+    }
 }
 
 fn scene(args: &Args) -> Result<(Scenario, NamedPolicy), Failure> {
@@ -111,25 +115,23 @@ fn introduce(scenario: &Scenario, args: &Args) -> io::Result<()> {
         0.0 => "as fast as this machine can".into(),
         speed => format!("{speed} times as fast as the clock"),
     };
-    let mut out = io::stdout();
-    writeln!(out, "{}: {}", scenario.name, scenario.description)?;
-    writeln!(out, "The daemon's own loop over a simulated cluster, {pace}.\n")
+    let Scenario { name, description, .. } = scenario;
+    terminal::tell(&format!("{name}: {description}\nThe daemon's own loop over a simulated cluster, {pace}.\n\n"))
 }
 
 fn conclude(outcome: &Outcome, figures: &Figures, address: &str) -> io::Result<()> {
-    let jobs = &figures.jobs;
-    let (counts, minutes) = (&figures.counts, outcome.end_ms / 60_000);
-    let mut out = io::stdout();
-    writeln!(out, "\n{minutes} minutes of the cluster's time: {} of {} jobs succeeded,", jobs.succeeded, jobs.total)?;
-    writeln!(
-        out,
-        "at most {} workers, {} at the end, {} containers killed. Gangs waited {:.0} s on average.",
+    let (jobs, counts, minutes) = (&figures.jobs, &figures.counts, outcome.end_ms / 60_000);
+    let violations: String = figures.violations.iter().map(|broken| format!("BROKEN: {broken}\n")).collect();
+    terminal::tell(&format!(
+        "\n{minutes} minutes of the cluster's time: {} of {} jobs succeeded,\nat most {} workers, {} at the end, {} \
+         containers killed. Gangs waited {:.0} s on average.\n{violations}The report: {address}\n",
+        jobs.succeeded,
+        jobs.total,
         counts.peak_workers,
         counts.final_workers,
         counts.containers_killed,
         figures.gang_waiting.mean_s.unwrap_or(0.0),
-    )?;
-    writeln!(out, "The report: {address}")
+    ))
 }
 
 /// The command that plays the same scene.

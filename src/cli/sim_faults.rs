@@ -1,11 +1,8 @@
 //! `simulate --faults`: random clusters, loads and faults, watched for broken promises, on all cores.
 
-use std::{
-    io::{self, Write},
-    sync::{
-        Mutex,
-        atomic::{AtomicU64, Ordering},
-    },
+use std::sync::{
+    Mutex,
+    atomic::{AtomicU64, Ordering},
 };
 
 use anyhow::anyhow;
@@ -15,6 +12,7 @@ use super::{
     connect::Failure,
     exit,
     sim_runs::{bar, pool},
+    terminal,
 };
 use crate::sim::{chaos, outcome::Outcome};
 
@@ -49,11 +47,10 @@ pub fn run(first: u64, seeds: u64, threads: Option<u16>) -> Result<(), Failure> 
     let mut broken = broken.into_inner().unwrap_or_default();
     broken.sort();
     let (looks, events, crashes) = (looks.into_inner(), events.into_inner(), crashes.into_inner());
-    let _ = writeln!(
-        io::stdout(),
-        "{seeds} trials, {looks} looks, {events} events, the controller killed {crashes} times; promises broken in {}",
+    terminal::tell(&format!(
+        "{seeds} trials, {looks} looks, {events} events, the controller killed {crashes} times; promises broken in {}\n",
         broken.len()
-    );
+    ))?;
     if broken.is_empty() { Ok(()) } else { Err(told(&broken)) }
 }
 

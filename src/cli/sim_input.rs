@@ -137,7 +137,7 @@ pub fn workload(scenario: &Scenario, home: &Path, seed: u64) -> Result<(Workload
 /// It cannot be read, or is none that is known.
 pub fn trace_kind(file: &Path) -> Result<TraceKind, Failure> {
     let text = text(file, TRACE_BYTES_MAX)?;
-    let first = text.lines().next().unwrap_or("");
+    let first = text.trim_start_matches('\u{feff}').lines().next().unwrap_or("");
     TraceKind::of_first_line(first).ok_or_else(|| {
         anyhow!("{}: the first line is that of no trace which is known: say --trace-format", file.display()).into()
     })

@@ -34,13 +34,16 @@ pub struct Ran {
     pub took: Duration,
 }
 
-/// Runs all of them; what came of each, in their order.
+/// Runs all of them; what came of each, in their order. Of every `keep`-th one the outcome is kept.
 ///
 /// # Errors
 /// No threads can be had.
-pub fn all(runs: &[Run], threads: Option<u16>, keep: bool) -> Result<Vec<Ran>, Failure> {
+pub fn all(runs: &[Run], threads: Option<u16>, keep: Option<usize>) -> Result<Vec<Ran>, Failure> {
     let bar = bar(runs.len() as u64 * PARTS, "{bar:40} {percent:>3} %, {eta} to go");
-    let ran = pool(threads)?.install(|| runs.par_iter().map(|run| one(run, keep, &bar)).collect());
+    let ran = pool(threads)?.install(|| {
+        let is_kept = |index: usize| keep.is_some_and(|every| index.is_multiple_of(every));
+        runs.par_iter().enumerate().map(|(index, run)| one(run, is_kept(index), &bar)).collect()
+    });
     bar.finish_and_clear();
     Ok(ran)
 }

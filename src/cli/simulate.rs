@@ -20,6 +20,7 @@ use super::{
     terminal,
 };
 use crate::{
+    model::GroupName,
     policy::duration,
     report::{self, Figures},
     sim::{
@@ -45,10 +46,10 @@ pub struct Args {
     #[arg(long, value_name = "FILE", requires = "policy", help_heading = "Trace")]
     pub trace: Option<PathBuf>,
     /// How the trace is written [default: known by its first line]
-    #[arg(long, value_enum, help_heading = "Trace")]
+    #[arg(long, value_enum, requires = "trace", help_heading = "Trace")]
     pub trace_format: Option<TraceKind>,
     /// The virtual cluster of a Philly trace, or `each` for one after the other
-    #[arg(long, value_name = "NAME", help_heading = "Trace")]
+    #[arg(long, value_name = "NAME", requires = "trace", help_heading = "Trace")]
     pub trace_cluster: Option<String>,
     /// The cluster, instead of what the scenario says.
     #[command(flatten)]
@@ -61,10 +62,14 @@ pub struct Args {
     pub seeds: u64,
     /// Random clusters, loads and faults instead of a scenario, watched for broken promises; a seed that breaks one is
     /// shown with the command that replays it
-    #[arg(long, conflicts_with_all = ["scenario", "trace"], help_heading = "Faults")]
+    #[arg(
+        long,
+        conflicts_with_all = ["scenario", "trace", "report", "json", "csv", "all", "timings", "Shape"],
+        help_heading = "Faults"
+    )]
     pub faults: bool,
     /// Threads [default: one a core]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
     /// Write one self-contained HTML page
     #[arg(long, value_name = "FILE", help_heading = "Output")]
@@ -88,19 +93,19 @@ pub struct Args {
 #[command(next_help_heading = "Cluster")]
 pub struct Shape {
     /// Memory of a worker for containers, in MB [trace: 65536]
-    #[arg(long, value_name = "MB", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "MB", value_parser = clap::value_parser!(u32).range(1..=2_147_483_647))]
     pub worker_memory_mb: Option<u32>,
     /// Cores of a worker [trace: 32]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub worker_vcores: Option<u32>,
     /// GPUs of a worker [trace: 4]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=10_000))]
     pub worker_gpus: Option<u32>,
     /// From the order of a worker to its registration with YARN [trace: 5m]
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     pub boot_time: Option<Duration>,
-    /// Workers at the start [default: the policy's minimum]
-    #[arg(long, value_name = "N")]
+    /// Workers at the start [default: the scenario's; of a trace the smallest minimum of the policies]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=20_000))]
     pub initial_workers: Option<u32>,
     /// Price of a worker for an hour, in any currency
     #[arg(long, value_name = "PRICE", value_parser = price)]
@@ -109,23 +114,34 @@ pub struct Shape {
     #[arg(long, value_name = "DURATION", value_parser = super::connect::poll_interval)]
     pub poll_interval: Option<Duration>,
     /// How long to simulate [default: until all jobs have ended, and half an hour more]
-    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    #[arg(long, value_name = "DURATION", value_parser = length)]
     pub duration: Option<Duration>,
+}
+
+/// As in a scenario file.
+fn length(text: &str) -> Result<Duration, String> {
+    let length = duration::parse(text)?;
+    let allowed = Duration::from_secs(1)..=Duration::from_secs(3650 * 86_400);
+    if allowed.contains(&length) { Ok(length) } else { Err("must be between 1s and 3650d".into()) }
 }
 
 fn price(text: &str) -> Result<f64, String> {
     let price: f64 = text.parse().map_err(|_| "must be a number")?;
-    if price.is_finite() && price >= 0.0 { Ok(price) } else { Err("must be 0 or more".into()) }
+    if (0.0..=1e9).contains(&price) { Ok(price) } else { Err("must be between 0 and 1000000000".into()) }
 }
 
 impl Shape {
     /// Writes the overrides into a scenario's first group.
-    fn apply(&self, scenario: &mut Scenario) {
+    ///
+    /// # Errors
+    /// More workers at the start than the cloud's quota allows.
+    fn apply(&self, scenario: &mut Scenario) -> Result<(), Failure> {
         if let Some(interval) = self.poll_interval {
             scenario.settings.poll_interval = interval;
         }
         scenario.duration = self.duration.or(scenario.duration);
-        let Some(group) = scenario.cloud.groups.values_mut().next() else { return };
+        let of_cloud = scenario.cloud.quota;
+        let Some(group) = scenario.cloud.groups.values_mut().next() else { return Ok(()) };
         let worker = &mut group.worker;
         worker.memory_mb = self.worker_memory_mb.map_or(worker.memory_mb, u64::from);
         worker.vcores = self.worker_vcores.map_or(worker.vcores, u64::from);
@@ -135,6 +151,12 @@ impl Shape {
         }
         group.initial = self.initial_workers.unwrap_or(group.initial);
         group.price_per_hour = self.price_per_hour.unwrap_or(group.price_per_hour);
+        match group.quota.into_iter().chain(of_cloud).min() {
+            Some(quota) if group.initial > quota => {
+                Err(anyhow!("--initial-workers {}: the scenario's quota is {quota}", group.initial).into())
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -163,16 +185,20 @@ fn simulate(args: &Args) -> Result<(), Failure> {
         return sim_faults::run(args.seed.unwrap_or(1), args.seeds, args.threads);
     }
     let policies = args.policy.iter().map(|file| sim_input::policy(file)).collect::<Result<Vec<_>, _>>()?;
+    let policies = told_apart(policies, &args.policy);
     let subjects = subjects(args, &policies)?;
     let policies = if policies.is_empty() { vec![own_policy(args, &subjects)?] } else { policies };
+    warn_of_missing_groups(&subjects, &policies);
+    refuse_to_overwrite(args)?;
     let runs = runs(args, &subjects, &policies);
-    let keep = args.report.is_some();
+    // Of each policy the first seed is drawn.
+    let keep = args.report.as_ref().and(usize::try_from(args.seeds).ok());
     let ran = sim_runs::all(&runs, args.threads, keep)?;
     if args.timings {
         sim_runs::tell_timings(&ran, &mut io::stderr())?;
     }
     if args.seeds > 1 && !args.json && !args.csv {
-        print_means(args, &ran);
+        print_means(args, &ran)?;
     } else {
         let figures: Vec<_> = ran.iter().map(|ran| ran.figures.clone()).collect();
         print(args, &figures, figures.len() / subjects.len().max(1))?;
@@ -183,23 +209,67 @@ fn simulate(args: &Args) -> Result<(), Failure> {
     judge(&subjects, &ran)
 }
 
+/// Policies of the same name go by their files as well.
+fn told_apart(mut policies: Vec<NamedPolicy>, files: &[PathBuf]) -> Vec<NamedPolicy> {
+    let names: Vec<_> = policies.iter().map(|policy| policy.name.clone()).collect();
+    for (policy, file) in policies.iter_mut().zip(files) {
+        if names.iter().filter(|name| **name == policy.name).count() > 1 {
+            policy.name = format!("{} ({})", policy.name, file.display());
+        }
+    }
+    policies
+}
+
+/// A policy's bounds for a group that the scenario does not have do nothing.
+fn warn_of_missing_groups(subjects: &[Subject], policies: &[NamedPolicy]) {
+    for subject in subjects {
+        for NamedPolicy { name, policy } in policies {
+            let missing = GroupName::ALL.into_iter().filter(|group| !subject.scenario.cloud.groups.contains_key(group));
+            for group in missing.filter(|group| policy.group(*group).max_instances > 0) {
+                tracing::warn!("{name} has {group} workers, {} has none", subject.scenario.name);
+            }
+        }
+    }
+}
+
+/// A report never takes the place of a file that it is made of.
+fn refuse_to_overwrite(args: &Args) -> Result<(), Failure> {
+    let Some(report) = args.report.as_ref().and_then(|report| report.canonicalize().ok()) else { return Ok(()) };
+    let inputs = args.scenario.iter().chain(&args.trace).chain(&args.policy);
+    match inputs.filter_map(|input| input.canonicalize().ok()).find(|input| *input == report) {
+        Some(input) => Err(anyhow!("--report would overwrite {}, which it is made of", input.display()).into()),
+        None => Ok(()),
+    }
+}
+
 /// The clusters with their loads: the scenario, the trace, or each of its virtual clusters.
 fn subjects(args: &Args, policies: &[NamedPolicy]) -> Result<Vec<Subject>, Failure> {
     let Some(trace) = &args.trace else {
         let Some(file) = &args.scenario else { return Err(anyhow!("name a scenario file, or a --trace").into()) };
         let mut scenario = sim_input::scenario(file)?;
-        args.shape.apply(&mut scenario);
+        args.shape.apply(&mut scenario)?;
         return Ok(vec![subject(args, scenario, &sim_input::home(file))?]);
     };
     let kind = args.trace_format.map_or_else(|| sim_input::trace_kind(trace), Ok)?;
+    if args.trace_cluster.is_some() && kind != TraceKind::Philly {
+        return Err(anyhow!("--trace-cluster: only Philly traces have virtual clusters").into());
+    }
     let clusters = match args.trace_cluster.as_deref() {
+        None if kind == TraceKind::Philly && sim_input::clusters(trace)?.len() > 1 => {
+            let named = sim_input::clusters(trace)?.join(", ");
+            return Err(anyhow!(
+                "{} has several virtual clusters: say --trace-cluster each, or one of {named}",
+                trace.display()
+            )
+            .into());
+        }
         Some("each") if kind == TraceKind::Philly => sim_input::clusters(trace)?.into_iter().map(Some).collect(),
         chosen => vec![chosen.map(str::to_owned)],
     };
     let of_cluster = |cluster: &Option<String>| {
         let text = trace_scenario(args, trace, kind, cluster.as_deref(), policies);
         let mut scenario = sim_input::of_text("the scenario made of the options", &text)?;
-        args.shape.apply(&mut scenario);
+        args.shape.apply(&mut scenario)?;
         subject(args, scenario, Path::new(""))
     };
     clusters.iter().map(of_cluster).collect()
@@ -281,9 +351,7 @@ fn print(args: &Args, figures: &[Figures], each: usize) -> Result<(), Failure> {
         (_, true) => report::csv(figures),
         _ => report::tables(&figures.chunks(each.max(1)).collect::<Vec<_>>(), terminal::columns(), args.all),
     };
-    // A reader that went away (`| head`) changes nothing about what came of it.
-    let _ = writeln!(io::stdout(), "{}", text.trim_end());
-    Ok(())
+    Ok(terminal::tell(&format!("{}\n", text.trim_end()))?)
 }
 
 /// One page for all policies on a cluster, the first seed alone; where there are several clusters, a page for each, with
@@ -325,11 +393,11 @@ fn command_line() -> String {
 }
 
 /// Means where there are several seeds.
-fn print_means(args: &Args, ran: &[Ran]) {
+fn print_means(args: &Args, ran: &[Ran]) -> Result<(), Failure> {
     let seeds = usize::try_from(args.seeds).unwrap_or(usize::MAX);
     let policies: Vec<Vec<Figures>> =
         ran.chunks(seeds).map(|runs| runs.iter().map(|ran| ran.figures.clone()).collect()).collect();
-    let _ = writeln!(io::stdout(), "{}", report::seeds::table_of_means(&policies));
+    Ok(terminal::tell(&format!("{}\n", report::seeds::table_of_means(&policies)))?)
 }
 
 /// Holds what came of it against what the scenario expects; disagreement is exit code 4.

@@ -27,6 +27,19 @@ pub fn columns() -> Option<u16> {
     if stdout.is_terminal() { columns.or(Some(80)) } else { None }
 }
 
+/// Writes to stdout. A reader that has seen enough (`| head`) is no error; a disk that is full is.
+///
+/// # Errors
+/// It cannot be written, for another reason than that nobody reads it.
+pub fn tell(text: &str) -> std::io::Result<()> {
+    use std::io::Write as _;
+    let mut out = std::io::stdout();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error),
+        _ => Ok(()),
+    }
+}
+
 fn is_unset(variable: &str) -> bool {
     #[expect(clippy::disallowed_methods, reason = "NO_COLOR is everybody's, not a setting of ours")]
     let value = env::var_os(variable);

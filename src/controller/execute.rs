@@ -47,7 +47,9 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
         capacity: &Capacity,
         notes: &mut Vec<String>,
     ) -> Result<(), Halt> {
-        if self.state.provider_retry_at.is_some_and(|at| now < at) {
+        // The first look of a controller's life is not enough: YARN's list may be short by mistake, and whoever had looked
+        // before is not there to tell.
+        if self.last_tick_at.is_none() || self.state.provider_retry_at.is_some_and(|at| now < at) {
             return Ok(());
         }
         for operation in self.state.operations.clone() {

@@ -144,13 +144,14 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
     /// [`Halt::Conflict`] where another controller has changed the state.
     pub async fn tick(&mut self, now: DateTime<Utc>) -> Result<Decision, Halt> {
         let mut notes = self.reload_policy();
+        // First of all: what is late by the clock alone must not be given up.
+        self.forgive_unseen(now, &mut notes);
         self.follow_operations(now, &mut notes).await?;
         let capacity = self.provider.describe().await;
         let observation = self.cluster.observe(now).await;
         if let (Ok(observation), Ok(capacity)) = (&observation, &capacity) {
             self.delete_again(now, observation, capacity, &mut notes).await?;
         }
-        self.forgive_unseen(now, &mut notes);
         let survey = self.survey(observation.as_ref().ok(), capacity.as_ref().ok(), now, &mut notes);
         let survey = survey.as_deref();
         let situation = self.situation(now, observation.map_err(outage), capacity.map_err(outage), survey);

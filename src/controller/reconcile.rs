@@ -70,18 +70,19 @@ pub(super) fn follow(
     notes
 }
 
-/// Whether there is a worker or a drain against which time counts.
+/// Whether there is a worker, a drain or an operation against which time counts.
 pub(super) fn counts_time(state: &State) -> bool {
     let is_not_ready = |record: &WorkerRecord| record.ready_at.is_none() || record.not_ready_since.is_some();
     let drains = |drain: &Drain| matches!(drain.phase, DrainPhase::Decommissioning { .. });
-    state.workers.values().any(is_not_ready) || state.drains.values().any(drains)
+    state.workers.values().any(is_not_ready) || state.drains.values().any(drains) || !state.operations.is_empty()
 }
 
 /// Time in which nobody looked does not count for what may be done to workers: neither as time in which a worker was of
-/// no use, nor as time in which a drain went on beyond its deadline. Either the clock was set forward by so much, or the
+/// no use, nor as time in which a drain went on beyond its deadline or an operation for too long. Either the clock was set forward by so much, or the
 /// daemon stood still, and knows nothing of what was meanwhile.
 pub(super) fn forgive(state: &mut State, unseen: TimeDelta) {
     let later = |at: &mut DateTime<Utc>| *at += unseen;
+    state.operations.iter_mut().for_each(|operation| later(&mut operation.at));
     for record in state.workers.values_mut().filter(|record| record.ready_at.is_none()) {
         later(&mut record.first_seen_at);
     }

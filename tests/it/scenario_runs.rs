@@ -89,6 +89,13 @@ fn what_cannot_be_used_is_said_with_its_code() {
         (&["policies/shared_spark.yaml"], 3, "workload"),
         (&["examples/scenarios/conference.yaml", "--poll-interval", "1s"], 2, "between 4s and 60s"),
         (&["examples/scenarios/conference.yaml", "--seeds", "0"], 2, "0 is not in"),
+        (&["examples/scenarios/conference.yaml", "--initial-workers", "11"], 2, "quota is 10"),
+        (&["examples/scenarios/conference.yaml", "--price-per-hour", "1e308"], 2, "between 0 and"),
+        (&["examples/scenarios/conference.yaml", "--duration", "0s"], 2, "between 1s and 3650d"),
+        (&["examples/scenarios/conference.yaml", "--report", "examples/scenarios/conference.yaml"], 2, "overwrite"),
+        (&["examples/scenarios/conference.yaml", "--trace-cluster", "x"], 2, "--trace"),
+        (&["--faults", "--json"], 2, "cannot be used with"),
+        (&["--faults", "--worker-gpus", "3"], 2, "cannot be used with"),
     ];
     for (arguments, code, says) in cases {
         let output = simulate(arguments);
@@ -96,6 +103,23 @@ fn what_cannot_be_used_is_said_with_its_code() {
         assert_eq!(output.status.code(), Some(code), "{arguments:?}: {told}");
         assert!(told.contains(says), "{arguments:?}: {told}");
     }
+}
+
+#[test]
+fn figures_that_cannot_be_written_are_an_error() {
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let mut command = Command::new(BINARY);
+    command.args(["simulate", "examples/scenarios/conference.yaml", "--json"]).stdout(full);
+    let output = command.current_dir(env!("CARGO_MANIFEST_DIR")).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+}
+
+#[test]
+fn policies_of_one_name_are_told_apart() {
+    let policy = ["--policy", "policies/autoscale_tony.yaml"];
+    let scene = ["examples/scenarios/conference.yaml", "--csv"];
+    let csv = text(&simulate(&[&scene[..], &policy[..], &policy[..]].concat()).stdout);
+    assert!(csv.contains("autoscale-tony (policies/autoscale_tony.yaml)"), "{csv}");
 }
 
 #[test]

@@ -74,6 +74,7 @@ const FOUND: &[(u64, &str)] = &[
     (743, "one answer without the node was enough to delete a worker that had been unhealthy for long"),
     (16_490, "a deletion was given again after a crash although the worker had come meanwhile and ran containers"),
     (22_436, "the same while nobody answered"),
+    (62_449, "the same at the first look after a crash, while YARN's list was short by mistake"),
 ];
 
 #[test]
