@@ -2,7 +2,7 @@
 //! simulator implements all of them. Their errors have a kind, which the controller acts on, and a text for people.
 
 use chrono::{DateTime, Utc};
-use std::{sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use crate::{
     model::{Capacity, Decision, GroupName, Node, NodeId, Observation, Resources, Situation, State, Workers},
@@ -61,8 +61,8 @@ pub enum Wake {
     /// The time has come, or something asks for a look before it.
     Tick,
     /// The time has come, and looks before it were left out, each as long after the one before: the last look had
-    /// settled that they would say the same ([`Tick::settled_until`]), and nothing has happened since. Only a clock that knows
-    /// that may say so: the simulator's.
+    /// settled or foreseen that they would say the same ([`Tick::settled_until`], [`Tick::foresight`]), and nothing has
+    /// happened since. Only a clock that knows that may say so: the simulator's.
     Skipped {
         /// How many.
         looks: u64,
@@ -154,6 +154,17 @@ pub trait PolicySource {
     fn check(&mut self) -> PolicyChange;
 }
 
+/// How many of the next ticks, so many at most, order nothing, for reasons of the same kinds, unless YARN, the provider or
+/// the policy has something new to say: see `decide::Foresight`. Found out when it is asked.
+#[derive(Clone, Copy)]
+pub struct Foresight<'a>(pub &'a dyn Fn(u64) -> u64);
+
+impl fmt::Debug for Foresight<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Foresight")
+    }
+}
+
 /// One tick, for whoever wants to know of it.
 #[derive(Debug)]
 pub struct Tick<'a> {
@@ -168,6 +179,8 @@ pub struct Tick<'a> {
     /// Before this instant every later tick decides the same, unless YARN, the provider or the policy has something new
     /// to say: see `decide::settled_until`. `None`: the next one may decide otherwise.
     pub settled_until: Option<DateTime<Utc>>,
+    /// What can be told of the ticks to come; `None` where the next one may find another state than this one.
+    pub foresight: Option<Foresight<'a>>,
     /// What went wrong, or was noticed, while looking and acting; for people.
     pub notes: &'a [String],
 }

@@ -99,6 +99,14 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
         }
     }
 
+    /// Until when this tick and later ones do the same with the operations that are under way now: they poll them. `None`:
+    /// one is to be ordered again, and may have ended before it is polled for the first time.
+    pub(super) fn only_polls_until(&self) -> Option<Option<DateTime<Utc>>> {
+        let operations = &self.state.operations;
+        let all_given = operations.iter().all(|operation| operation.operation_id.is_some());
+        all_given.then(|| operations.iter().map(|operation| operation.at + OPERATION_MAX).min())
+    }
+
     /// Takes an operation off the list: the cooldown counts from its end.
     fn end(&mut self, request_id: &str, now: DateTime<Utc>) {
         self.state_mut().operations.retain(|operation| operation.request_id != request_id);

@@ -18,7 +18,8 @@ use crate::{
     model::{Capacity, Decision, DrainPhase, History, Observation, Outage, Resources, Situation, State},
     policy::Policy,
     ports::{
-        Clock, Cluster, ErrorKind, Journal, PolicyChange, PolicySource, PortError, Provider, StateStore, Tick, Wake,
+        Clock, Cluster, ErrorKind, Foresight, Journal, PolicyChange, PolicySource, PortError, Provider, StateStore,
+        Tick, Wake,
     },
 };
 
@@ -146,6 +147,7 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
         let mut notes = self.reload_policy();
         // First of all: what is late by the clock alone must not be given up.
         self.forgive_unseen(now, &mut notes);
+        let only_polls = self.only_polls_until();
         self.follow_operations(now, &mut notes).await?;
         let capacity = self.provider.describe().await;
         let observation = self.cluster.observe(now).await;
@@ -164,17 +166,25 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
             self.forget_workers(survey.matching());
         }
         let is_saved = self.save(&mut notes)?;
-        let (policy, workers) = (&self.policy, survey.map(Survey::counted));
         // What could not be saved is to be tried again.
-        let settled_until = survey
-            .filter(|_| is_saved)
-            .and_then(|survey| decide::settled_until_on(policy, &situation, survey, &decision));
+        let saved = survey.filter(|_| is_saved);
+        let settled_until =
+            saved.and_then(|survey| decide::settled_until_on(&self.policy, &situation, survey, &decision));
+        // The next tick begins with the state that this one was decided on.
+        let kept = saved.filter(|survey| survey.is_of(&self.state)).zip(only_polls);
+        let (policy, situation_now, decided) = (&self.policy, &situation, &decision);
+        let looks_alike = kept.map(|(survey, until)| {
+            let foresight = decide::Foresight { policy, situation: situation_now, survey, decision: decided, until };
+            move |most| foresight.looks_alike(most)
+        });
+        let foresight = looks_alike.as_ref().map(|looks_alike| Foresight(looks_alike));
         self.journal.tick(&Tick {
             situation: &situation,
-            policy,
-            workers,
+            policy: &self.policy,
+            workers: survey.map(Survey::counted),
             decision: &decision,
             settled_until,
+            foresight,
             notes: &notes,
         });
         self.history = situation.history;

@@ -70,7 +70,7 @@ fn settle(view: &View<'_>, draft: &mut Draft) {
 }
 
 /// How long YARN may take to end a drain after its deadline (it looks every 20 s) before it is told again.
-const FORCE_AFTER: Duration = Duration::from_secs(120);
+pub(super) const FORCE_AFTER: Duration = Duration::from_secs(120);
 
 fn decommission(view: &View<'_>, draft: &mut Draft) {
     // While applications register anew with another ResourceManager, what runs where is not known.

@@ -6,6 +6,7 @@
 
 pub mod balance;
 pub mod basic;
+mod foresight;
 mod gates;
 mod leave;
 mod matching;
@@ -14,6 +15,7 @@ mod select;
 mod settled;
 mod survey;
 
+pub use foresight::Foresight;
 pub use matching::Matching;
 pub use settled::{settled_until, settled_until_on};
 pub use survey::{Standing, Survey, Worker};

@@ -46,11 +46,15 @@ fn follow_load(view: &View<'_>, draft: &mut Draft) {
 
 /// Where the window that is averaged over begins: as long ago as the cooldown lasts, or later.
 pub(super) fn window_from(policy: &Policy, situation: &Situation) -> DateTime<Utc> {
-    // A scaling period starts when the last one has ended; before, and in averages, its samples do not count.
     let window = situation.now - policy.basic().cooldown_period;
-    // So does one after a ResourceManager has taken over: what it said while applications registered was not whole.
-    let begun = situation.state.cooldown_from().max(gates::restart_over(situation));
-    begun.map_or(window, |begun| begun.max(window))
+    period_begun(situation).map_or(window, |begun| begun.max(window))
+}
+
+/// When the scaling period began; no window reaches back beyond that.
+pub(super) fn period_begun(situation: &Situation) -> Option<DateTime<Utc>> {
+    // A scaling period starts when the last one has ended; before, and in averages, its samples do not count. So does
+    // one after a ResourceManager has taken over: what it said while applications registered was not whole.
+    situation.state.cooldown_from().max(gates::restart_over(situation))
 }
 
 fn estimate(view: &View<'_>, samples: &Window, draft: &mut Draft) -> Option<Estimate> {
@@ -344,7 +348,7 @@ pub(super) fn window_is_full(policy: &Policy, situation: &Situation, from: DateT
     let (cooldown, poll_interval) = (policy.basic().cooldown_period, situation.poll_interval);
     let (now, history) = (situation.now, &situation.history);
     let window = now - cooldown;
-    let begins = history.reaches_back_to(window + poll_interval * OUTAGE_POLLS);
+    let begins = history.reaches_back_to(window + tolerated(poll_interval));
     from <= window && begins && history.covers(from, now, longest_pause(cooldown, poll_interval))
 }
 
@@ -356,7 +360,12 @@ const OUTAGE_SHARE: u32 = 4;
 
 /// The longest pause between two samples that is no outage.
 pub(super) fn longest_pause(cooldown: Duration, poll_interval: Duration) -> Duration {
-    (poll_interval * OUTAGE_POLLS).max(cooldown / OUTAGE_SHARE)
+    tolerated(poll_interval).max(cooldown / OUTAGE_SHARE)
+}
+
+/// So much may be missing at the beginning of a window.
+pub(super) fn tolerated(poll_interval: Duration) -> Duration {
+    poll_interval * OUTAGE_POLLS
 }
 
 fn window_not_full(view: &View<'_>) -> Reason {

@@ -199,6 +199,16 @@ impl Survey {
             && self.holds_until.is_none_or(|until| now < until)
     }
 
+    /// When the first of the workers that boot becomes late: from then on it does not hold.
+    pub(super) fn holds_until(&self) -> Option<DateTime<Utc>> {
+        self.holds_until
+    }
+
+    /// Whether this is the very state that it was made of.
+    pub fn is_of(&self, state: &Arc<State>) -> bool {
+        Arc::ptr_eq(&self.state, state)
+    }
+
     /// Until when the drains do nothing but wait for YARN, if nothing else is seen; the end of time where there is none.
     /// `None`: one of them has a step to take.
     pub fn drains_wait_until(&self) -> Option<DateTime<Utc>> {

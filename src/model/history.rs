@@ -7,12 +7,28 @@ use serde::{Deserialize, Serialize};
 
 use super::Resources;
 
+mod ahead;
+
+pub use ahead::Ahead;
+
 /// Two looks at pending that are nearer than this tell nothing new: applications send their asks anew with every
 /// heartbeat, and for a second or two YARN counts some of them twice.
 pub const CONFIRM_AFTER: Duration = Duration::from_secs(2);
 
-/// The same.
-const CONFIRM: TimeDelta = TimeDelta::seconds(2);
+/// Nanoseconds since 1970, or a length of time in nanoseconds: sums of instants are made at every look, for each sample,
+/// and calendar time is slow at that.
+type Nanos = i128;
+
+/// [`CONFIRM_AFTER`].
+const CONFIRM: Nanos = 2_000_000_000;
+
+fn nanos(at: DateTime<Utc>) -> Nanos {
+    Nanos::from(at.timestamp()) * 1_000_000_000 + Nanos::from(at.timestamp_subsec_nanos())
+}
+
+fn length(of: Duration) -> Nanos {
+    Nanos::from(of.as_secs()) * 1_000_000_000 + Nanos::from(of.subsec_nanos())
+}
 
 /// Most samples that are kept: a day's cooldown at the default pace, and a bound on memory.
 const SAMPLES_MAX: u32 = 40_000;
@@ -92,8 +108,10 @@ fn spacing(keep: Duration) -> Duration {
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     sample: Sample,
+    /// When it came.
+    at: Nanos,
     /// The first of the samples, up to this one, that are all alike.
-    alike_since: DateTime<Utc>,
+    alike_since: Nanos,
     /// Sums of all confirmed samples from some instant in the past up to this one: only differences mean anything.
     pending: Amounts,
     capacity: Amounts,
@@ -103,8 +121,8 @@ struct Entry {
 #[derive(Clone, Copy, Debug)]
 struct Pause {
     /// When the sample came that ended it.
-    until: DateTime<Utc>,
-    length: TimeDelta,
+    until: Nanos,
+    length: Nanos,
 }
 
 impl History {
@@ -114,14 +132,14 @@ impl History {
         if self.latest().is_some_and(|last| last.at >= sample.at) {
             *self = Self::default();
         }
-        let spacing = spacing(keep);
+        let (at, spacing) = (nanos(sample.at), length(spacing(keep)));
         let before = self.entries.len().checked_sub(2).and_then(|index| self.entries.get(index));
-        if before.is_some_and(|before| sample.at < before.sample.at + spacing) {
+        if before.is_some_and(|before| at < before.at + spacing) {
             self.forget_newest();
         }
         self.append(sample);
-        let begins = sample.at - keep;
-        while self.entries.len() > SAMPLES_MAX as usize || self.oldest().is_some_and(|first| first.at < begins) {
+        let begins = at - length(keep);
+        while self.entries.len() > SAMPLES_MAX as usize || self.entries.front().is_some_and(|first| first.at < begins) {
             self.forget_oldest();
         }
     }
@@ -142,9 +160,11 @@ impl History {
     }
 
     fn append(&mut self, sample: Sample) {
+        let at = nanos(sample.at);
         let mut entry = Entry {
             sample,
-            alike_since: sample.at,
+            at,
+            alike_since: at,
             pending: Amounts::default(),
             capacity: Amounts::default(),
             allocated: Amounts::default(),
@@ -154,11 +174,11 @@ impl History {
                 entry.alike_since = last.alike_since;
             }
             (entry.pending, entry.capacity, entry.allocated) = (last.pending, last.capacity, last.allocated);
-            let length = sample.at - last.sample.at;
+            let length = at - last.at;
             while self.pauses.back().is_some_and(|pause| pause.length <= length) {
                 self.pauses.pop_back();
             }
-            self.pauses.push_back(Pause { until: sample.at, length });
+            self.pauses.push_back(Pause { until: at, length });
         }
         self.entries.push_back(entry);
         if let (Some(pending), Some(entry)) = (self.confirmed_now(), self.entries.back_mut()) {
@@ -172,20 +192,21 @@ impl History {
     /// away: the new one ends a pause that is longer still.
     fn forget_newest(&mut self) {
         let gone = self.entries.pop_back();
-        if gone.is_some_and(|gone| self.pauses.back().is_some_and(|pause| pause.until == gone.sample.at)) {
+        if gone.is_some_and(|gone| self.pauses.back().is_some_and(|pause| pause.until == gone.at)) {
             self.pauses.pop_back();
         }
     }
 
     fn forget_oldest(&mut self) {
         self.entries.pop_front();
-        let first = self.oldest().map(|first| first.at);
+        let first = self.entries.front().map(|first| first.at);
         if self.pauses.front().is_some_and(|pause| Some(pause.until) <= first) {
             self.pauses.pop_front();
         }
     }
 
-    fn oldest(&self) -> Option<&Sample> {
+    /// The oldest sample.
+    pub fn oldest(&self) -> Option<&Sample> {
         self.entries.front().map(|entry| &entry.sample)
     }
 
@@ -196,13 +217,14 @@ impl History {
 
     /// Whether there was a look before the newest one that can confirm what it shows.
     pub fn is_confirmed(&self) -> bool {
-        self.latest().is_some_and(|latest| self.reaches_back_to(latest.at - CONFIRM))
+        let (oldest, newest) = (self.entries.front(), self.entries.back());
+        oldest.zip(newest).is_some_and(|(oldest, newest)| oldest.at <= newest.at - CONFIRM)
     }
 
     /// Whether all samples show the same.
     pub fn is_uniform(&self) -> bool {
-        let first = self.oldest().map(|first| first.at);
-        self.entries.back().is_some_and(|last| first >= Some(last.alike_since))
+        let (oldest, newest) = (self.entries.front(), self.entries.back());
+        oldest.zip(newest).is_some_and(|(oldest, newest)| oldest.at >= newest.alike_since)
     }
 
     /// Samples at or after `from`, their pending confirmed: the least of what was seen in this sample and in those
@@ -211,9 +233,9 @@ impl History {
     pub fn window(&self, from: DateTime<Utc>) -> Window {
         // All that is so much younger than the oldest one is confirmed, by samples that are all still there: as it was
         // when it came.
-        let Some(confirmed) = self.oldest().map(|first| first.at + CONFIRM) else { return Window::default() };
-        let from = from.max(confirmed);
-        let first = self.entries.partition_point(|entry| entry.sample.at < from);
+        let Some(confirmed) = self.entries.front().map(|first| first.at + CONFIRM) else { return Window::default() };
+        let from = nanos(from).max(confirmed);
+        let first = self.entries.partition_point(|entry| entry.at < from);
         let before = first.checked_sub(1).and_then(|before| self.entries.get(before));
         let (Some(last), Some(before), true) = (self.entries.back(), before, first < self.entries.len()) else {
             return Window::default();
@@ -234,30 +256,30 @@ impl History {
 
     /// Whether samples reach back to `from`, with no gap longer than `gap`.
     pub fn covers(&self, from: DateTime<Utc>, now: DateTime<Utc>, gap: Duration) -> bool {
-        let Ok(gap) = TimeDelta::from_std(gap) else { return false };
+        let (from, now, gap) = (nanos(from), nanos(now), length(gap));
         let (earliest, latest) = (from - gap, from + gap);
-        if let (Some(oldest), Some(last)) = (self.oldest(), self.latest()) {
+        if let (Some(oldest), Some(last)) = (self.entries.front(), self.entries.back()) {
             // Most often no pause is too long, wherever it is: then there is nothing to look up.
             let evenly = self.pauses.front().is_none_or(|longest| longest.length <= gap);
             if evenly && oldest.at <= latest && earliest <= last.at && now - last.at <= gap {
                 return true;
             }
         }
-        let first = self.entries.partition_point(|entry| entry.sample.at < earliest);
-        let (Some(first), Some(last)) = (self.entries.get(first), self.latest()) else { return now <= latest };
-        let after = self.pauses.partition_point(|pause| pause.until <= first.sample.at);
-        let longest = self.pauses.get(after).map_or(TimeDelta::zero(), |pause| pause.length);
+        let first = self.entries.partition_point(|entry| entry.at < earliest);
+        let (Some(first), Some(last)) = (self.entries.get(first), self.entries.back()) else { return now <= latest };
+        let after = self.pauses.partition_point(|pause| pause.until <= first.at);
+        let longest = self.pauses.get(after).map_or(0, |pause| pause.length);
         let longest = longest.max(now - last.at);
-        first.sample.at <= latest && longest <= gap
+        first.at <= latest && longest <= gap
     }
 
     /// Pending of the newest sample, confirmed.
     fn confirmed_now(&self) -> Option<Resources> {
-        let newest = self.latest()?;
-        let (mut pending, by) = (newest.pending, newest.at - CONFIRM);
+        let newest = self.entries.back()?;
+        let (mut pending, by) = (newest.sample.pending, newest.at - CONFIRM);
         for earlier in self.entries.iter().rev().skip(1) {
             pending = pending.min(earlier.sample.pending);
-            if earlier.sample.at <= by {
+            if earlier.at <= by {
                 return Some(pending);
             }
         }

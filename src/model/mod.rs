@@ -14,7 +14,7 @@ mod workload_row;
 
 pub use action::{Action, Decision};
 pub use capacity::{Capabilities, Capacity, Group, GroupName, Instance, InstanceState, WorkerTemplate};
-pub use history::{Amounts, CONFIRM_AFTER, History, Sample, Window};
+pub use history::{Ahead, Amounts, CONFIRM_AFTER, History, Sample, Window};
 pub use observation::{Application, Ask, ClusterMetrics, Node, NodeId, NodeState, Observation};
 pub use reason::Reason;
 pub use resources::Resources;

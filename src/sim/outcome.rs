@@ -96,10 +96,6 @@ pub struct Step {
     pub at_ms: Ms,
     /// What applications ask for and have not got.
     pub pending: Resources,
-    /// What all containers hold.
-    pub allocated: Resources,
-    /// What the nodes that take containers offer in all.
-    pub ready: Resources,
     /// Workers that all containers, held and asked for, would fill: packed first fit, largest first, on empty workers of
     /// the first group. An ask that fits none is not counted.
     pub demand_workers: u32,

@@ -41,6 +41,8 @@ pub(super) struct Stage<'a> {
     watch: &'a mut dyn Watch,
     /// The last look said that those before this instant decide the same.
     settled_until: Option<DateTime<Utc>>,
+    /// … and so many, of which this is the first, say the same before anything happens.
+    foreseen: (DateTime<Utc>, u64),
     /// Looks that would say the same as the last one are left out.
     skips: bool,
     /// The run ends here; `None`: not known before the last job has ended.
@@ -69,6 +71,7 @@ impl<'a> Stage<'a> {
             generation: 0,
             watch,
             settled_until: None,
+            foreseen: Default::default(),
             skips,
             ends_at: scenario.duration.map(ms),
             cut_off_at,
@@ -163,8 +166,12 @@ impl<'a> Stage<'a> {
             self.stands_still = true;
         }
         let pace = until - from;
-        let skipped =
-            settled_until.filter(|_| self.skips).map_or(0, |settled| self.looks_in_vain(until, pace, settled));
+        let skipped = match settled_until {
+            _ if !self.skips => 0,
+            Some(settled) => self.looks_in_vain(until, pace, settled),
+            None if self.foreseen.0 == at => self.foreseen.1,
+            None => 0,
+        };
         if skipped > 0 {
             self.decisions.repeat(skipped, until + (skipped - 1) * pace);
         }
@@ -172,6 +179,17 @@ impl<'a> Stage<'a> {
             Wake::Tick if skipped > 0 => Wake::Skipped { looks: skipped, pace: Duration::from_millis(pace) },
             wake => wake,
         }
+    }
+
+    /// How many looks after this one say the same, before anything happens.
+    fn foresee(&self, tick: &Tick<'_>) -> u64 {
+        let Some(foresight) = tick.foresight.filter(|_| self.skips && self.decisions.is_quiet()) else { return 0 };
+        let (from, next_at) = (self.world.now(), tick.decision.next_at);
+        let until = self.world_time(next_at).max(from);
+        // Where the pace is no whole number of milliseconds, the looks would be at other times than are foreseen.
+        let pace = TimeDelta::milliseconds((until - from).cast_signed());
+        let is_whole = self.clock() == tick.situation.now && next_at - tick.situation.now == pace;
+        if is_whole { foresight.0(self.looks_in_vain(until, until - from, DateTime::<Utc>::MAX_UTC)) } else { 0 }
     }
 
     /// How many looks, from `until` on, come before anything happens and before this instant: each of them would say what
@@ -440,6 +458,7 @@ impl Journal for Port<'_, '_> {
         stage.count_sizes();
         stage.decisions.add(now, tick);
         stage.settled_until = tick.settled_until;
+        stage.foreseen = (tick.decision.next_at, if tick.settled_until.is_some() { 0 } else { stage.foresee(tick) });
         stage.watch.tick(now, tick);
     }
 }

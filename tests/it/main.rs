@@ -98,6 +98,8 @@ mod yarn_adapter;
 mod run_cli;
 // The loop over ports that hand out the same look again.
 mod same_look;
+// Looks that a simulator need not make.
+mod foresight;
 // Ticks after which nothing changes until something new is seen.
 mod settled;
 // The REST client against a web server that misbehaves.

@@ -404,8 +404,6 @@ impl Little {
         let step = Step {
             at_ms: now,
             pending: SLICE.times(waiting.into()),
-            allocated: SLICE.times(used.into()),
-            ready: WORKER.times(machines.ready.into()),
             demand_workers: (used + waiting).div_ceil(4),
             machines,
             jobs_waiting: u32::try_from(

@@ -20,7 +20,7 @@ const FULL: Resources = Resources::new(8192, 8, 1);
 
 /// What is not as it is in a cluster at rest.
 #[derive(Clone, Copy, Debug)]
-enum Unrest {
+pub enum Unrest {
     None,
     NodeIs(NodeState),
     NodeIsAway,
@@ -66,7 +66,7 @@ fn date() -> impl Strategy<Value = DateTime<Utc>> {
 }
 
 prop_compose! {
-    fn policy()(
+    pub fn policy()(
         (min, more) in (0..9_u32, 0..9_u32),
         secondary in option::of((0..3_u32, 0..3_u32)),
         (up, down) in (select(vec![0.0, 0.5, 1.0]), select(vec![0.0, 0.5, 1.0])),
@@ -84,7 +84,7 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn situation()(
+    pub fn situation()(
         workers in 1..8_u32,
         (pending, used) in (select(vec![0_u64, 0, 0, 1024, 50_000]), 0..8192_u64),
         (unrest, deletes_named) in (unrest(), prop::bool::weighted(0.9)),
@@ -170,12 +170,12 @@ fn disturb(unrest: Unrest, nodes: &mut Vec<Node>, instances: &mut [Instance], st
 }
 
 /// What the loop does before it decides: the sample of this look is added.
-fn look(policy: &Policy, situation: &mut Situation) {
+pub fn look(policy: &Policy, situation: &mut Situation) {
     let sample = decide::sample(policy, situation).expect("both have answered");
     push(policy, situation, sample);
 }
 
-fn push(policy: &Policy, situation: &mut Situation, sample: Sample) {
+pub fn push(policy: &Policy, situation: &mut Situation, sample: Sample) {
     situation.history.push(sample, decide::keep_samples(policy, situation.poll_interval));
 }
 
@@ -228,7 +228,7 @@ proptest! {
 }
 
 /// A cluster of three at its minimum, idle for an hour, whose last scaling began so long ago.
-fn at_rest(scaled_ago_s: f64) -> (Policy, Situation) {
+pub fn at_rest(scaled_ago_s: f64) -> (Policy, Situation) {
     let mut policy = fixtures::policy();
     policy.primary = group(3, 9, 1);
     let instance = |n| Instance { name: format!("m/w-{n}"), host: format!("w-{n}"), state: InstanceState::Running };

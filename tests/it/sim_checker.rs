@@ -53,8 +53,18 @@ fn said(change: impl FnOnce(&mut Situation, &mut Decision)) -> Vec<&'static str>
     change(&mut situation, &mut decision);
     let mut checker = checker_of(&run);
     let (policy, workers, notes) = (&run.policy, None, &[][..]);
-    checker
-        .tick(now, &Tick { situation: &situation, policy, workers, decision: &decision, settled_until: None, notes });
+    checker.tick(
+        now,
+        &Tick {
+            situation: &situation,
+            policy,
+            workers,
+            decision: &decision,
+            settled_until: None,
+            foresight: None,
+            notes,
+        },
+    );
     promises(checker.violations())
 }
 
@@ -132,8 +142,18 @@ fn sim_checker_sees_a_second_order_where_the_provider_takes_one() {
     decision.actions.push(CREATE);
     let mut checker = checker_of(&run);
     let (policy, workers, notes) = (&run.policy, None, &[][..]);
-    checker
-        .tick(now, &Tick { situation: &situation, policy, workers, decision: &decision, settled_until: None, notes });
+    checker.tick(
+        now,
+        &Tick {
+            situation: &situation,
+            policy,
+            workers,
+            decision: &decision,
+            settled_until: None,
+            foresight: None,
+            notes,
+        },
+    );
     assert!(promises(checker.violations()).contains(&checker::ONE_ORDER));
 }
 

@@ -110,7 +110,15 @@ impl Scene {
 
     pub fn tick(&self) -> Tick<'_> {
         let Self { situation, policy, decision, notes } = self;
-        Tick { situation, policy, workers: decide::workers(policy, situation), decision, settled_until: None, notes }
+        Tick {
+            situation,
+            policy,
+            workers: decide::workers(policy, situation),
+            decision,
+            settled_until: None,
+            foresight: None,
+            notes,
+        }
     }
 }
 

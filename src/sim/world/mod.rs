@@ -44,7 +44,7 @@ use self::{
     applications::{App, Containers},
     cloud::Cloud,
     events::{AppId, ContainerId, Event, Events, SlotId},
-    machines::{RmNode, Slot, Standing, counter},
+    machines::{RmNode, Slot, counter},
     packing::SizeKey,
     recorder::Recorder,
     scheduler::Scheduler,
@@ -357,9 +357,6 @@ impl World {
         if let Some(after) = after {
             *counter(machines, after) += 1;
         }
-        let ready =
-            |standing: Option<Standing>| if standing == Some(Standing::Ready) { full } else { Resources::default() };
-        self.record.ready = self.record.ready.saturating_sub(ready(before)) + ready(after);
         self.record.changed = true;
     }
 

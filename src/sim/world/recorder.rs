@@ -18,8 +18,6 @@ use crate::{
 pub(super) struct Recorder {
     pub(super) steps: Vec<Step>,
     pub(super) machines: Machines,
-    /// What the ready machines offer.
-    pub(super) ready: Resources,
     pub(super) waiting: u32,
     pub(super) running: u32,
     /// Jobs whose asks YARN refused.
@@ -45,7 +43,6 @@ impl Recorder {
         Self {
             steps: Vec::new(),
             machines: Machines::default(),
-            ready: Resources::default(),
             waiting: 0,
             running: 0,
             rejected: 0,
@@ -90,8 +87,6 @@ impl World {
         let step = Step {
             at_ms: self.now,
             pending: self.pending,
-            allocated: self.allocated,
-            ready: record.ready,
             demand_workers: record.demand_workers,
             machines: record.machines,
             jobs_waiting: record.waiting,
