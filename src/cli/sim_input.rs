@@ -15,7 +15,7 @@ use super::{connect::Failure, exit};
 use crate::{
     policy::{self, Diagnostic, Policy, diagnostic, document::MAX_BYTES},
     sim::{
-        Ms,
+        ms,
         scenario::{self, Scenario},
         workload::{TraceNote, Workload, build, philly},
     },
@@ -122,7 +122,7 @@ pub fn workload(scenario: &Scenario, home: &Path, seed: u64) -> Result<(Workload
     for source in &scenario.workload.traces {
         texts.insert(source.file.clone(), text(&home.join(&source.file), TRACE_BYTES_MAX)?);
     }
-    let end = scenario.duration.map(|duration| Ms::try_from(duration.as_millis()).unwrap_or(Ms::MAX));
+    let end = scenario.duration.map(ms);
     let built = build(&scenario.workload, &scenario.cluster.queues, scenario.start, seed, end, &texts)
         .map_err(anyhow::Error::from)?;
     if built.0.jobs.is_empty() {

@@ -14,7 +14,7 @@ use crate::{
     ports::Tick,
     report::{Figures, figures},
     sim::{
-        Ms, Watch,
+        Ms, Watch, ms,
         outcome::Outcome,
         run::{Run, run},
     },
@@ -71,10 +71,8 @@ pub fn bar(length: u64, template: &str) -> ProgressBar {
 #[expect(clippy::disallowed_methods, reason = "how long a run takes is told; nothing is decided by it")]
 fn one(to_run: &Run, keep: bool, bar: &ProgressBar) -> Ran {
     let began = Instant::now();
-    let until = to_run.scenario.duration.map_or_else(
-        || to_run.workload.jobs.last().map_or(1, |job| job.submit_ms.max(1)),
-        |duration| Ms::try_from(duration.as_millis()).unwrap_or(Ms::MAX),
-    );
+    let until =
+        to_run.scenario.duration.map_or_else(|| to_run.workload.jobs.last().map_or(1, |job| job.submit_ms.max(1)), ms);
     let mut progress = Progress { bar, until, parts: 0 };
     let outcome = run(to_run, &mut progress);
     progress.reach(PARTS);

@@ -29,10 +29,18 @@ pub mod scenario;
 pub mod workload;
 pub mod world;
 
+use std::time::Duration;
+
 use crate::ports::Tick;
 
 /// Milliseconds since the scenario's start, or a length of time in milliseconds.
 pub type Ms = u64;
+
+/// A length of time in whole milliseconds, what is finer dropped; one that does not fit is longer than any run.
+pub fn ms(time: Duration) -> Ms {
+    // A quarter of the range: it may be added to an instant.
+    Ms::try_from(time.as_millis()).unwrap_or(Ms::MAX / 4)
+}
 
 /// Whoever looks on while a run goes on: a live display, a progress bar. It changes nothing.
 pub trait Watch {

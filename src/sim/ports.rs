@@ -14,9 +14,10 @@ use super::{
         rest::{Demand, Left},
     },
     journal::Decisions,
+    ms,
     run::Run,
     scenario::{Fault, Scenario},
-    world::{Refusal, World, ms},
+    world::{Refusal, World},
 };
 use crate::{
     model::{Capacity, GroupName, Intent, Node, NodeId, Observation, Resources, State},

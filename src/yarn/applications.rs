@@ -12,7 +12,7 @@ use super::{
     resource_map::GpuEntry,
     resource_row::figure,
     rest::{Active, ResourceManager},
-    wire::{AskRow, WireError, is_empty_object, parse},
+    wire::{AskRow, WireError, app_rows, parse},
 };
 use crate::{
     model::{Ask, Resources},
@@ -181,12 +181,7 @@ fn id(id: &str) -> Result<&str, PortError> {
 
 /// Reads `/apps`, whatever their states.
 pub fn applications(body: &[u8]) -> Result<Vec<AppRecord>, WireError> {
-    let answer: AppsAnswer = parse("/apps", body)?;
-    if matches!(answer.apps, Maybe::Missing) && !is_empty_object(body) {
-        return Err(WireError("/apps without apps".into()));
-    }
-    let rows = answer.apps.get().map_or_else(Vec::new, |apps| apps.app.0);
-    Ok(rows.into_iter().filter(|row| !row.id.0.is_empty()).map(AppRow::into_record).collect())
+    Ok(app_rows::<AppRow>(body)?.into_iter().filter(|row| !row.id.0.is_empty()).map(AppRow::into_record).collect())
 }
 
 /// Reads `/apps/{id}/appattempts`.
@@ -208,20 +203,6 @@ pub fn newest_attempt(application: &str, body: &[u8]) -> Result<Option<Attempt>,
 pub fn containers(body: &[u8]) -> Result<Vec<ContainerRecord>, WireError> {
     let answer: ContainersAnswer = parse("/containers", body)?;
     Ok(answer.container.0.iter().filter_map(ContainerRow::record).collect())
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct AppsAnswer<'a> {
-    #[serde(borrow)]
-    apps: Maybe<AppRows<'a>>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct AppRows<'a> {
-    #[serde(borrow)]
-    app: List<AppRow<'a>>,
 }
 
 #[derive(Default, Deserialize)]

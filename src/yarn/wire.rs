@@ -108,15 +108,20 @@ pub fn nodes(body: &[u8]) -> Result<Vec<HeardNode>, WireError> {
 
 /// Reads `/apps`: the accepted and the running ones, oldest first.
 pub fn applications(body: &[u8]) -> Result<Vec<Application>, WireError> {
-    let answer: AppsAnswer = parse("/apps", body)?;
-    if matches!(answer.apps, Maybe::Missing) && !is_empty_object(body) {
-        return Err(WireError("/apps without apps".into()));
-    }
-    let rows = answer.apps.get().map_or_else(Vec::new, |apps| apps.app.0);
-    let mut applications: Vec<Application> = rows.into_iter().filter_map(AppRow::into_application).collect();
+    let mut applications: Vec<Application> =
+        app_rows::<AppRow>(body)?.into_iter().filter_map(AppRow::into_application).collect();
     // YARN lists them in no order; decisions must not depend on which one it is.
     applications.sort_by(|a, b| age(&a.id).cmp(&age(&b.id)));
     Ok(applications)
+}
+
+/// The rows of `/apps`, each read as far as the caller wants them.
+pub(super) fn app_rows<'a, Row: Deserialize<'a>>(body: &'a [u8]) -> Result<Vec<Row>, WireError> {
+    let answer: AppsAnswer<Row> = parse("/apps", body)?;
+    if matches!(answer.apps, Maybe::Missing) && !is_empty_object(body) {
+        return Err(WireError("/apps without apps".into()));
+    }
+    Ok(answer.apps.get().map_or_else(Vec::new, |apps| apps.app.0))
 }
 
 pub(super) fn parse<'a, T: Deserialize<'a>>(what: &str, body: &'a [u8]) -> Result<T, WireError> {
@@ -258,18 +263,28 @@ fn node_state(word: &str) -> NodeState {
     }
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct AppsAnswer<'a> {
-    #[serde(borrow)]
-    apps: Maybe<AppRows<'a>>,
+#[derive(Deserialize)]
+#[serde(default, bound = "Row: Deserialize<'de>")]
+struct AppsAnswer<Row> {
+    apps: Maybe<AppRows<Row>>,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct AppRows<'a> {
-    #[serde(borrow)]
-    app: List<AppRow<'a>>,
+#[derive(Deserialize)]
+#[serde(default, bound = "Row: Deserialize<'de>")]
+struct AppRows<Row> {
+    app: List<Row>,
+}
+
+impl<Row> Default for AppsAnswer<Row> {
+    fn default() -> Self {
+        Self { apps: Maybe::default() }
+    }
+}
+
+impl<Row> Default for AppRows<Row> {
+    fn default() -> Self {
+        Self { app: List::default() }
+    }
 }
 
 #[derive(Default, Deserialize)]

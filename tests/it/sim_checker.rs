@@ -52,20 +52,15 @@ fn said(change: impl FnOnce(&mut Situation, &mut Decision)) -> Vec<&'static str>
     let mut decision = decide::decide(&run.policy, &situation);
     change(&mut situation, &mut decision);
     let mut checker = checker_of(&run);
-    let (policy, workers, notes) = (&run.policy, None, &[][..]);
-    checker.tick(
-        now,
-        &Tick {
-            situation: &situation,
-            policy,
-            workers,
-            decision: &decision,
-            settled_until: None,
-            foresight: None,
-            notes,
-        },
-    );
+    tell(&mut checker, &run, now, (&situation, &decision));
     promises(checker.violations())
+}
+
+/// Tells the checker of a look.
+fn tell(checker: &mut Checker, run: &Run, now: Ms, (situation, decision): (&Situation, &Decision)) {
+    let (policy, workers, notes) = (&run.policy, None, &[][..]);
+    let (settled_until, foresight) = (None, None);
+    checker.tick(now, &Tick { situation, policy, workers, decision, settled_until, foresight, notes });
 }
 
 fn promises(violations: &[Violation]) -> Vec<&'static str> {
@@ -141,19 +136,7 @@ fn sim_checker_sees_a_second_order_where_the_provider_takes_one() {
     Arc::make_mut(&mut situation.state).operations.push(operation("a", &intent, &run));
     decision.actions.push(CREATE);
     let mut checker = checker_of(&run);
-    let (policy, workers, notes) = (&run.policy, None, &[][..]);
-    checker.tick(
-        now,
-        &Tick {
-            situation: &situation,
-            policy,
-            workers,
-            decision: &decision,
-            settled_until: None,
-            foresight: None,
-            notes,
-        },
-    );
+    tell(&mut checker, &run, now, (&situation, &decision));
     assert!(promises(checker.violations()).contains(&checker::ONE_ORDER));
 }
 

@@ -1,6 +1,6 @@
 //! Each job as a bar, waiting and working; only where they are few enough to be read.
 
-use super::{Run, legend, policy_name, section, tagged};
+use super::{Run, legend, open_plot, policy_name, section, tagged};
 use crate::{
     report::{
         axis::TimeAxis,
@@ -62,16 +62,7 @@ fn chart(out: &mut Markup, run: &Run<'_>, axis: &TimeAxis) {
     out.close("div");
     let height = jobs.len() as f64 * ROW;
     let label = format!("{} under {}, waiting and working", count(jobs.len(), "job"), run.policy());
-    out.open(
-        "svg",
-        &[
-            ("class", &"plot"),
-            ("width", &"100%"),
-            ("height", &Number(height + 22.0)),
-            ("role", &"img"),
-            ("aria-label", &label),
-        ],
-    );
+    open_plot(out, height + 22.0, &label);
     for tick in axis.ticks() {
         let minor = if tick.is_major { "" } else { " minor" };
         let (line, text) = (format!("grid{minor}"), format!("tick{minor}"));

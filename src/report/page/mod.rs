@@ -20,7 +20,7 @@ pub mod waits;
 use super::{
     figures::Figures,
     names::CONVENTIONS,
-    svg::Markup,
+    svg::{Attribute, Markup, Number},
     words::{Unit, printable},
 };
 use crate::sim::outcome::Outcome;
@@ -86,6 +86,13 @@ fn badge(out: &mut Markup, tag: Tag) {
 fn policy_name(out: &mut Markup, tag: Tag, run: &Run<'_>) {
     badge(out, tag);
     out.text(" ").leaf("span", &[("class", &"name")], &run.policy());
+}
+
+/// Opens a drawing as wide as the page; those who do not see it are told what it shows.
+fn open_plot(out: &mut Markup, height: f64, label: &str) {
+    let attributes: [Attribute<'_>; 5] =
+        [("class", &"plot"), ("width", &"100%"), ("height", &Number(height)), ("role", &"img"), ("aria-label", &label)];
+    out.open("svg", &attributes);
 }
 
 /// A key to colours: class of the swatch, and what it means.

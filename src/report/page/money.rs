@@ -1,6 +1,6 @@
 //! What was paid for, as stacked bars, with the bounds across.
 
-use super::{Run, legend, policy_name, section, tagged};
+use super::{Run, legend, open_plot, policy_name, section, tagged};
 use crate::report::{
     svg::{Markup, Number, Percent},
     words::{Unit, grouped},
@@ -69,11 +69,7 @@ fn bar(out: &mut Markup, run: &Run<'_>, top: f64) {
     let parts = run.figures.costs.total.parts.named();
     let said: Vec<_> = parts.iter().map(|(name, hours)| format!("{name} {}", Unit::Hours.show(*hours))).collect();
     let label = format!("Paid for under {}: {}", run.policy(), said.join(", "));
-    let height = Number(HEAD_HEIGHT + BAR_HEIGHT + FOOT_HEIGHT);
-    out.open(
-        "svg",
-        &[("class", &"plot"), ("width", &"100%"), ("height", &height), ("role", &"img"), ("aria-label", &label)],
-    );
+    open_plot(out, HEAD_HEIGHT + BAR_HEIGHT + FOOT_HEIGHT, &label);
     let mut x = 0.0;
     for (name, hours) in parts.iter().filter(|(_, hours)| *hours > 0.0) {
         let share = hours / top;

@@ -1,6 +1,6 @@
 //! How long jobs waited, as a distribution; and cost against waiting, one mark for each policy.
 
-use super::{Run, Tag, policy_name, section, tagged};
+use super::{Run, Tag, open_plot, policy_name, section, tagged};
 use crate::report::{
     axis::{LogTimeAxis, round_ticks},
     svg::{Markup, Number, Percent, STRETCHED, open_stretched, steps},
@@ -44,16 +44,7 @@ pub fn distribution(out: &mut Markup, runs: &[Run<'_>]) {
     let axis = LogTimeAxis::new(0.0, if boot_s.is_finite() { longest.max(boot_s * 2.0) } else { longest });
     let label = format!("Distribution of waiting. {}", said(runs));
     out.open("figure", &[("class", &"waits")]);
-    out.open(
-        "svg",
-        &[
-            ("class", &"plot"),
-            ("width", &"100%"),
-            ("height", &Number(HEAD + HEIGHT + 22.0)),
-            ("role", &"img"),
-            ("aria-label", &label),
-        ],
-    );
+    open_plot(out, HEAD + HEIGHT + 22.0, &label);
     for share in [0.0, 0.25, 0.5, 0.75, 1.0] {
         let y = HEAD + HEIGHT * (1.0 - share);
         out.empty("line", &[("class", &"grid"), ("x2", &"100%"), ("y1", &Number(y)), ("y2", &Number(y))]);
@@ -166,16 +157,7 @@ pub fn scatter(out: &mut Markup, runs: &[Run<'_>]) {
     let y = |seconds: f64| HEAD + HEIGHT * (0.93 - waits.place(seconds) * 0.9);
     let label = format!("Cost against waiting. {}", said(runs));
     out.open("figure", &[("class", &"scatter")]);
-    out.open(
-        "svg",
-        &[
-            ("class", &"plot"),
-            ("width", &"100%"),
-            ("height", &Number(HEAD + HEIGHT + 22.0)),
-            ("role", &"img"),
-            ("aria-label", &label),
-        ],
-    );
+    open_plot(out, HEAD + HEIGHT + 22.0, &label);
     for tick in waits.ticks() {
         let line_y = HEAD + HEIGHT * (0.93 - tick.at * 0.9);
         out.empty("line", &[("class", &"grid"), ("x2", &"100%"), ("y1", &Number(line_y)), ("y2", &Number(line_y))]);

@@ -24,10 +24,10 @@ use chrono::{DateTime, Utc};
 
 use self::orders::Orders;
 use super::{
-    Ms,
+    Ms, ms,
     outcome::Violation,
     scenario::Scenario,
-    world::{Killed, KilledBy, ms},
+    world::{Killed, KilledBy},
 };
 use crate::{
     decide,

@@ -9,9 +9,8 @@ use crate::{
     policy::Policy,
     ports::Tick,
     sim::{
-        Ms,
+        Ms, ms,
         scenario::{Delay, Fault, Scenario},
-        world::ms,
     },
 };
 

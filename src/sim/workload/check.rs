@@ -21,7 +21,7 @@ use crate::{
         spelling::{self, quoted},
     },
     sim::{
-        Ms,
+        ms,
         scenario::{Queue, WorkloadPlan},
     },
 };
@@ -387,11 +387,6 @@ fn number(c: &mut Checker<'_>, path: &Path, field: &Field<i64>, least: u32, defa
         return Some(count);
     };
     Some(default)
-}
-
-/// Whole milliseconds; what is finer is dropped.
-pub fn ms(time: Duration) -> Ms {
-    Ms::try_from(time.as_millis()).unwrap_or(Ms::MAX)
 }
 
 /// Whether a worker has room for a container; where workers are not known, nothing is said.

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use super::{
     Draw, Job, Work,
-    check::{LONGEST, ms},
+    check::LONGEST,
     spec::{DrawSpec, LawSpec, ParetoSpec, SizesSpec},
 };
 use crate::{
     policy::{checker::Checker, duration, field::Field, spans::Path, spec::DurationSpec},
-    sim::Ms,
+    sim::{Ms, ms},
 };
 
 /// How many weights; each must be a number of 0 or more, and one of them more than 0. All 1 where none are written.

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use super::{
     Draw, Generator, Job, Work,
-    check::{Body, MANY, Surroundings, job, ms, name, never_fits, time},
+    check::{Body, MANY, Surroundings, job, name, never_fits, time},
     draw_check::{draw, sizes, weights},
     spec::GeneratorSpec,
 };
 use crate::{
     policy::{checker::Checker, duration, field::Field, spans::Path, spec::DurationSpec},
-    sim::Ms,
+    sim::{Ms, ms},
 };
 
 /// Most jobs that all generators draw.

@@ -15,17 +15,10 @@ use super::{
     table::{BadRow, Row, Table},
 };
 use crate::{
-    model::Resources,
+    model::{MASTER_GROUP, Resources, WorkloadRow},
     policy::checker::MAX_COUNT,
     sim::{Ms, random::to_ms, scenario::Queue},
 };
-
-/// The header's fields, in the order in which we write them.
-pub const FIELDS: [&str; 11] =
-    ["job", "submit_s", "type", "queue", "group", "containers", "memory_mb", "vcores", "gpus", "duration_s", "shape"];
-
-/// The group that is the application master.
-pub const MASTER: &str = "master";
 
 /// One row.
 #[derive(Clone, Debug)]
@@ -58,7 +51,7 @@ struct Open {
 /// # Errors
 /// A wrong header, no rows, too many bad ones.
 pub fn read(source: &TraceSource, queues: &[Queue], text: &str) -> Result<(Vec<Job>, TraceNote), TraceError> {
-    let mut table = Table::with_header(&source.file, text, &FIELDS)?;
+    let mut table = Table::with_header(&source.file, text, &WorkloadRow::COLUMNS)?;
     let mut reader = Reader { source, queues, jobs: Vec::new(), names: BTreeSet::new(), note: TraceNote::default() };
     let mut open: Option<Open> = None;
     while let Some(row) = table.next_row() {
@@ -122,7 +115,7 @@ impl Reader<'_> {
             self.note.leave_out(1, "had a bad row");
             return;
         }
-        let (masters, parts): (Vec<_>, Vec<_>) = parts.into_iter().partition(|part| part.group == MASTER);
+        let (masters, parts): (Vec<_>, Vec<_>) = parts.into_iter().partition(|part| part.group == MASTER_GROUP);
         let parts: Vec<_> = parts.into_iter().filter(|part| part.containers > 0).collect();
         let work = work(&parts, head.is_gang);
         if parts.is_empty() || works_for_no_time(&work) {

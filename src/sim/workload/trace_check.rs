@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use super::{
     TraceFormat, TraceSource,
-    check::{Surroundings, container, fits_somewhere, ms, on_loss, queue, room, time},
+    check::{Surroundings, container, fits_somewhere, on_loss, queue, room, time},
     spec::TraceSpec,
 };
 use crate::{
     model::Resources,
     policy::{checker::Checker, field::Field, spans::Path},
+    sim::ms,
 };
 
 /// A trace: which file, how it is read, what its jobs are like.

@@ -51,7 +51,7 @@ use self::{
     view::ResourceManager,
 };
 use super::{
-    Ms,
+    Ms, ms,
     random::Rng,
     scenario::{CloudGroup, GangGranting, Placement, Scenario},
     workload::{Job, Workload},
@@ -119,11 +119,6 @@ struct Rules {
     delete_time: Ms,
     list_lag: Ms,
     minimum_billed: Ms,
-}
-
-/// A length of time in milliseconds; longer than the world lasts where it does not fit.
-pub(super) fn ms(duration: std::time::Duration) -> Ms {
-    Ms::try_from(duration.as_millis()).unwrap_or(Ms::MAX / 4)
 }
 
 impl Rules {
