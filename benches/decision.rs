@@ -19,7 +19,7 @@ use yarn_autoscaler::{
     decide,
     model::{
         Application, Ask, Capabilities, Capacity, ClusterMetrics, Group, GroupName, History, Instance, InstanceState,
-        Node, NodeId, NodeState, Observation, Resources, Sample, Situation, State, WorkerRecord,
+        Node, NodeId, NodeState, Observation, Readiness, Resources, Sample, Situation, SizeChange, State, WorkerRecord,
     },
     policy::{Algorithm, BasicAlgorithm, GroupPolicy, MetricType, Policy},
     ports::{Cluster, Journal, OperationState, PolicyChange, PolicySource, PortError, Provider, StateStore, Tick},
@@ -84,7 +84,11 @@ fn situation(workers: usize, busy: bool, cooldown_s: u64) -> Situation {
         now: now(),
         poll_interval: Duration::from_secs(5),
         observation: Ok(Arc::new(observation)),
-        capacity: Ok(Arc::new(Capacity { capabilities: Capabilities { deletes_named: true, overlaps: true }, groups })),
+        capacity: Ok(Arc::new(Capacity {
+            capabilities: Capabilities { deletes_named: true, overlaps: true, resizes: false },
+            groups,
+            readiness: Readiness::Ready,
+        })),
         history: History::default(),
         state: Arc::new(state),
         restart_hold: Duration::from_secs(60),
@@ -218,6 +222,9 @@ impl Provider for Shown {
     async fn create(&self, _request_id: &str, _group: GroupName, _count: u32) -> Result<String, PortError> {
         Ok("op".into())
     }
+    async fn resize(&self, _: &str, _: SizeChange, _: Duration) -> Result<String, PortError> {
+        Ok("op".into())
+    }
     async fn delete(&self, _request_id: &str, _group: GroupName, _names: &[String]) -> Result<String, PortError> {
         Ok("op".into())
     }
@@ -227,16 +234,16 @@ impl Provider for Shown {
 }
 
 impl StateStore for Shown {
-    fn load(&mut self) -> Result<State, PortError> {
+    async fn load(&mut self) -> Result<State, PortError> {
         Ok(State::clone(&self.state))
     }
-    fn save(&mut self, _state: &State) -> Result<(), PortError> {
+    async fn save(&mut self, _state: &State) -> Result<(), PortError> {
         Ok(())
     }
 }
 
 impl PolicySource for Shown {
-    fn check(&mut self) -> PolicyChange {
+    async fn check(&mut self, _now: DateTime<Utc>) -> PolicyChange {
         PolicyChange::Unchanged
     }
 }
@@ -292,7 +299,10 @@ fn ticks(criterion: &mut Criterion) {
             let mut policy = policy(120);
             policy.primary.min_instances = at_minimum + u32::from(workers % 2 == 1);
             policy.secondary = policy.secondary.map(|group| GroupPolicy { min_instances: at_minimum, ..group });
-            let Ok(mut controller) = Controller::new(ports, policy, Settings::default()) else { continue };
+            let started = pin!(Controller::new(ports, policy, Settings::default()));
+            let Poll::Ready(Ok(mut controller)) = started.poll(&mut Context::from_waker(Waker::noop())) else {
+                continue;
+            };
             let mut at = now();
             let mut tick = || {
                 at += TimeDelta::milliseconds(2500);

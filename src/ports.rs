@@ -5,7 +5,9 @@ use chrono::{DateTime, Utc};
 use std::{fmt, sync::Arc, time::Duration};
 
 use crate::{
-    model::{Capacity, Decision, GroupName, Node, NodeId, Observation, Resources, Situation, State, Workers},
+    model::{
+        Capacity, Decision, GroupName, Node, NodeId, Observation, Resources, Situation, SizeChange, State, Workers,
+    },
     policy::Policy,
 };
 
@@ -115,6 +117,7 @@ pub enum OperationState {
 }
 
 /// Where machines come from. Orders are idempotent by their request id: the same id again names the same operation.
+/// Every call ends within a time limit of the adapter's.
 #[expect(async_fn_in_trait, reason = "the loop is generic and runs on one thread: no Send bound is needed")]
 pub trait Provider {
     /// What exists: groups, instances, and what the provider can do. The same `Arc` again says that nothing has
@@ -124,17 +127,27 @@ pub trait Provider {
     async fn create(&self, request_id: &str, group: GroupName, count: u32) -> Result<String, PortError>;
     /// Orders these workers deleted; one that does not exist (any more) is no error. Returns the operation's id.
     async fn delete(&self, request_id: &str, group: GroupName, instances: &[String]) -> Result<String, PortError>;
+    /// Orders groups of other sizes, where [`Capabilities::resizes`](crate::model::Capabilities): one order for both.
+    /// Workers of a group that shrinks are chosen, drained within `timeout` and deleted by the provider. Returns the
+    /// operation's id.
+    async fn resize(&self, request_id: &str, change: SizeChange, timeout: Duration) -> Result<String, PortError>;
     /// How an operation stands. `NotFound`: the provider has forgotten it.
     async fn poll(&self, operation_id: &str) -> Result<OperationState, PortError>;
 }
 
-/// Where the state is kept: whole documents, compare-and-swap.
+/// Where the state is kept: whole documents, compare-and-swap. Every call ends within a time limit of the adapter's.
+#[expect(async_fn_in_trait, reason = "the loop is generic and runs on one thread: no Send bound is needed")]
 pub trait StateStore {
     /// The state and its generation; a fresh state where none is kept yet. [`ErrorKind::Conflict`]: somebody else
     /// holds it, and the text says who.
-    fn load(&mut self) -> Result<State, PortError>;
+    async fn load(&mut self) -> Result<State, PortError>;
     /// Replaces the state if it is still the one that was loaded or saved last. [`ErrorKind::Conflict`]: it is not.
-    fn save(&mut self, state: &State) -> Result<(), PortError>;
+    async fn save(&mut self, state: &State) -> Result<(), PortError>;
+    /// Keeps hold of the state that was loaded or saved last, once a tick: others see that its holder lives.
+    /// [`ErrorKind::Conflict`]: somebody else has taken it.
+    async fn keep(&mut self, _state: &State, _now: DateTime<Utc>) -> Result<(), PortError> {
+        Ok(())
+    }
 }
 
 /// What a look at the policy's source found.
@@ -149,9 +162,10 @@ pub enum PolicyChange {
 }
 
 /// Where the policy comes from.
+#[expect(async_fn_in_trait, reason = "the loop is generic and runs on one thread: no Send bound is needed")]
 pub trait PolicySource {
-    /// Looks whether it changed since the last call.
-    fn check(&mut self) -> PolicyChange;
+    /// Looks whether it changed since the last call; `now` is the tick's. Ends within a time limit of the adapter's.
+    async fn check(&mut self, now: DateTime<Utc>) -> PolicyChange;
 }
 
 /// How many of the next ticks, so many at most, order nothing, for reasons of the same kinds, unless YARN, the provider or

@@ -4,6 +4,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use anyhow::{Context, anyhow};
+use chrono::{DateTime, Utc};
 use clap::ValueEnum;
 use reqwest::Url;
 
@@ -184,13 +185,13 @@ impl Args {
     }
 
     /// The policy in force at the start, from its source; one that is not valid ends the command.
-    pub fn first_policy(&self, source: &mut impl PolicySource) -> Result<Policy, Failure> {
+    pub async fn first_policy(&self, source: &mut impl PolicySource, now: DateTime<Utc>) -> Result<Policy, Failure> {
         let about = std::fs::metadata(&self.policy);
         let about = about.with_context(|| format!("cannot read the policy {}", self.policy.display()))?;
         if !about.is_file() {
             return Err(anyhow!("the policy {} is not a file", self.policy.display()).into());
         }
-        match source.check() {
+        match source.check(now).await {
             PolicyChange::New(policy) => Ok(policy),
             PolicyChange::Invalid(text) => Err(Failure::new(exit::INVALID_POLICY, anyhow!(text))),
             PolicyChange::Unchanged => Err(Failure::new(exit::BUG, anyhow!("the policy was not read"))),

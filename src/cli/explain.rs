@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::{connect::Failure, exit, live_view::printable, terminal};
 use crate::{
-    model::{Action, Workers},
+    model::{Action, GroupName, Workers},
     store::decision_log::{BadLine, Log, Record},
 };
 
@@ -101,7 +101,7 @@ impl Summary {
         let with =
             |wanted: fn(&Action) -> bool| records.iter().filter(|record| record.actions.iter().any(wanted)).count();
         Self {
-            scale_ups: with(|action| matches!(action, Action::Create { .. })),
+            scale_ups: with(|action| GroupName::ALL.into_iter().any(|group| action.adds(group) > 0)),
             scale_downs: with(|action| matches!(action, Action::Cordon { .. })),
             cancels: with(|action| matches!(action, Action::Recommission { .. } | Action::Uncordon { .. })),
             peak_workers: records.iter().filter_map(|record| record.workers).map(|w| w.size).max().unwrap_or(0),

@@ -61,9 +61,9 @@ pub fn run(args: &Args) -> ExitCode {
 /// Prints the plan; whether something would be done.
 fn plan(args: &Args) -> Result<bool, Failure> {
     let mut source = PolicyFile::new(&args.connect.policy, Default::default(), args.connect.parser());
-    let policy = args.connect.first_policy(&mut source)?;
-    let state = FileStore::peek(&args.state)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let policy = runtime.block_on(args.connect.first_policy(&mut source, WallClock::default().now()))?;
+    let state = FileStore::peek(&args.state)?;
     let situation = runtime.block_on(look(args, &policy, state))?;
     let (survey, decision) = (Survey::of(&policy, &situation), decide::decide(&policy, &situation));
     let plan = plan_view::Plan::of(&policy, &situation, survey.as_ref(), &decision);

@@ -12,6 +12,8 @@ use std::{
     },
 };
 
+use chrono::{DateTime, Utc};
+
 use crate::{
     policy::Policy,
     ports::{PolicyChange, PolicySource},
@@ -89,7 +91,7 @@ impl<F: Fn(&str, &str) -> Result<Policy, String>> PolicyFile<F> {
 }
 
 impl<F: Fn(&str, &str) -> Result<Policy, String>> PolicySource for PolicyFile<F> {
-    fn check(&mut self) -> PolicyChange {
+    async fn check(&mut self, _now: DateTime<Utc>) -> PolicyChange {
         let forced = self.force.swap(false, Ordering::Relaxed);
         // The stamp is taken before the text: a change in between shows at the next look.
         let stamp = Stamp::of(&self.path);

@@ -71,11 +71,11 @@ async fn serve(args: &Args) -> Result<(), Failure> {
     let clock = WallClock::default();
     let reload = Arc::new(AtomicBool::new(false));
     let mut policies = PolicyFile::new(&args.connect.policy, Arc::clone(&reload), args.connect.parser());
-    let policy = args.connect.first_policy(&mut policies)?;
+    let policy = args.connect.first_policy(&mut policies, clock.now()).await?;
     let store = open_state(&args.state, &clock)?;
     let journals = Journals::open(args.decision_log.as_deref(), args.live)?;
     let ports = (args.connect.yarn()?, args.connect.provider()?, store, journals, policies);
-    let mut controller = Controller::new(ports, policy, args.connect.settings()).map_err(halted)?;
+    let mut controller = Controller::new(ports, policy, args.connect.settings()).await.map_err(halted)?;
     tracing::info!(policy = %args.connect.policy.display(), state = %args.state.display(), "started");
     tokio::select! {
         result = controller.run(&clock) => result.map_err(halted),

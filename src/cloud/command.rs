@@ -33,7 +33,7 @@ use tokio::{
 
 use super::command_wire::{self as wire, Request, printable};
 use crate::{
-    model::{Capacity, GroupName},
+    model::{Capacity, GroupName, SizeChange},
     ports::{ErrorKind, OperationState, PortError, Provider},
     process_group::GroupGuard,
 };
@@ -146,6 +146,10 @@ impl Provider for CommandProvider {
     async fn create(&self, request_id: &str, group: GroupName, count: u32) -> Result<String, PortError> {
         let request = Request::create(request_id, group, count);
         wire::operation_id(&self.call(&request).await?).map_err(|error| self.in_context(&request, error))
+    }
+
+    async fn resize(&self, _: &str, _: SizeChange, _: Duration) -> Result<String, PortError> {
+        Err(PortError::new(ErrorKind::Permanent, "a provider command creates and deletes; it takes no sizes"))
     }
 
     async fn delete(&self, request_id: &str, group: GroupName, instances: &[String]) -> Result<String, PortError> {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, de, de::DeserializeOwned};
 use serde_json::Value;
 
 use crate::{
-    model::{Capabilities, Capacity, Group, GroupName, Instance, InstanceState, Resources, WorkerTemplate},
+    model::{Capabilities, Capacity, Group, GroupName, Instance, InstanceState, Readiness, Resources, WorkerTemplate},
     policy::duration,
     ports::{ErrorKind, OperationState, PortError},
 };
@@ -96,7 +96,8 @@ pub(super) fn capacity(reply: &[u8]) -> Result<Capacity, PortError> {
     let meant = |(name, group): (String, WireGroup)| Ok((group_name(&name)?, group_as_meant(&name, group)?));
     let groups = groups.into_iter().map(meant).collect::<Result<_, String>>().map_err(|why| garbage(&why))?;
     let WireCapabilities { deletes_named, overlaps } = capabilities;
-    Ok(Capacity { capabilities: Capabilities { deletes_named, overlaps }, groups })
+    let capabilities = Capabilities { deletes_named, overlaps, resizes: false };
+    Ok(Capacity { capabilities, groups, readiness: Readiness::Ready })
 }
 
 /// The reply to `create` and `delete`.

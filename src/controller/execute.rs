@@ -35,7 +35,7 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
                 None => self.order(operation.clone(), true, now, notes).await,
             }
         }
-        self.save(notes).map(drop)
+        self.save(notes).await.map(drop)
     }
 
     /// Gives deletions again that were intended and never acknowledged, if what they are for is still true: a worker that
@@ -66,7 +66,7 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
                 self.order(operation, true, now, notes).await;
             }
         }
-        self.save(notes).map(drop)
+        self.save(notes).await.map(drop)
     }
 
     async fn poll(&mut self, operation: &Operation, id: &str, now: DateTime<Utc>, notes: &mut Vec<String>) {
@@ -140,6 +140,9 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
                     let intent = Intent::Delete { group: *group, instances: instances.clone() };
                     self.intend(intent, now, notes).await?;
                 }
+                Action::Resize { change, timeout } => {
+                    self.intend(Intent::Resize { change: *change, timeout: *timeout }, now, notes).await?;
+                }
                 // Together, below.
                 Action::Cordon { .. } => {}
                 Action::Uncordon { .. } if hangs => {}
@@ -164,12 +167,12 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
         let request_id = format!("ya-{:x}-{}", now.timestamp_millis(), self.state.orders);
         let operation = Operation { request_id, intent, at: now, operation_id: None };
         self.state_mut().operations.push(operation.clone());
-        if !self.save(notes)? {
+        if !self.save(notes).await? {
             self.state_mut().operations.pop();
             return Ok(());
         }
         self.order(operation, false, now, notes).await;
-        self.save(notes).map(drop)
+        self.save(notes).await.map(drop)
     }
 
     /// Gives an order whose intent is saved, for the first time or again.
@@ -178,6 +181,7 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
         let answer = match &operation.intent {
             Intent::Create { group, count } => self.provider.create(request_id, *group, *count).await,
             Intent::Delete { group, instances } => self.provider.delete(request_id, *group, instances).await,
+            Intent::Resize { change, timeout } => self.provider.resize(request_id, *change, *timeout).await,
         };
         match answer {
             Ok(id) => {
@@ -217,7 +221,7 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
             self.state_mut().last_scaling_at = Some(seen.now);
         }
         self.state_mut().drains.extend(drains.iter().map(|drain| (drain.node.host.clone(), drain.clone())));
-        if !self.save(notes)? {
+        if !self.save(notes).await? {
             // YARN forgets what the node declared: without the saved figure it could not be given back.
             self.state_mut().drains = before;
             return Ok(());
@@ -236,7 +240,7 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
                 None => self.state_mut().drains.remove(&node.host),
             };
         }
-        self.save(notes).map(drop)
+        self.save(notes).await.map(drop)
     }
 
     /// Gives a node its resources back; returns whether it is worth while to try another. Saved with all else at the
@@ -281,7 +285,7 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
                 drain.phase = DrainPhase::Decommissioning { since, deadline: now + timeout, containers };
             }
         }
-        if going.is_empty() || !self.save(notes)? {
+        if going.is_empty() || !self.save(notes).await? {
             self.state_mut().drains = before;
             return Ok(());
         }
@@ -293,7 +297,7 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
                 self.state_mut().drains = before;
             }
         }
-        self.save(notes).map(drop)
+        self.save(notes).await.map(drop)
     }
 
     /// Makes cordoned nodes fit for YARN's graceful decommission; returns those that are.
@@ -373,7 +377,7 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
             let (node, full) = (drain.node.clone(), drain.full);
             hangs = hangs || !self.uncordon(&node, full, now, notes).await;
         }
-        self.save(notes).map(drop)
+        self.save(notes).await.map(drop)
     }
 
     async fn release(&mut self, hosts: &[String], notes: &mut Vec<String>) -> Result<(), Halt> {
@@ -382,6 +386,6 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
             Ok(()) => self.state_mut().drains.retain(|host, _| !hosts.contains(host)),
             Err(error) => notes.push(format!("cannot take {} off the exclude file: {error}", hosts.join(", "))),
         }
-        self.save(notes).map(drop)
+        self.save(notes).await.map(drop)
     }
 }

@@ -90,12 +90,12 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
     ///
     /// # Errors
     /// [`Halt::Conflict`] where another controller holds the state, [`Halt::State`] where it cannot be read.
-    pub fn new(
+    pub async fn new(
         (cluster, provider, mut store, journal, policies): (C, P, S, J, R),
         policy: Policy,
         settings: Settings,
     ) -> Result<Self, Halt> {
-        let state = store.load().map_err(|error| match error.kind {
+        let state = store.load().await.map_err(|error| match error.kind {
             ErrorKind::Conflict => Halt::Conflict(error.text),
             _ => Halt::State(error.text),
         })?;
@@ -144,7 +144,7 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
     /// # Errors
     /// [`Halt::Conflict`] where another controller has changed the state.
     pub async fn tick(&mut self, now: DateTime<Utc>) -> Result<Decision, Halt> {
-        let mut notes = self.reload_policy();
+        let mut notes = self.reload_policy(now).await;
         // First of all: what is late by the clock alone must not be given up.
         self.forgive_unseen(now, &mut notes);
         let only_polls = self.only_polls_until();
@@ -165,7 +165,8 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
         if let Some(survey) = survey {
             self.forget_workers(survey.matching());
         }
-        let is_saved = self.save(&mut notes)?;
+        let is_saved = self.save(&mut notes).await?;
+        self.keep(now, &mut notes).await?;
         // What could not be saved is to be tried again.
         let saved = survey.filter(|_| is_saved);
         let settled_until =
@@ -308,8 +309,8 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
         Arc::make_mut(&mut self.state)
     }
 
-    fn reload_policy(&mut self) -> Vec<String> {
-        match self.policies.check() {
+    async fn reload_policy(&mut self, now: DateTime<Utc>) -> Vec<String> {
+        match self.policies.check(now).await {
             PolicyChange::Unchanged => Vec::new(),
             PolicyChange::New(policy) => {
                 self.policy = policy;
@@ -323,9 +324,22 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
         }
     }
 
+    /// Keeps hold of the state. That this cannot be done just now is told; what is ordered is saved before, and shows there
+    /// whether somebody else has taken it.
+    async fn keep(&mut self, now: DateTime<Utc>, notes: &mut Vec<String>) -> Result<(), Halt> {
+        match self.store.keep(&self.saved, now).await {
+            Ok(()) => Ok(()),
+            Err(PortError { kind: ErrorKind::Conflict, text }) => Err(Halt::Conflict(text)),
+            Err(error) => {
+                notes.push(format!("could not keep hold of the state: {error}"));
+                Ok(())
+            }
+        }
+    }
+
     /// Saves the state where it has changed. A disk that is full is told and tried again; nothing is ordered that was
     /// not saved before. Returns whether the store holds what we hold.
-    fn save(&mut self, notes: &mut Vec<String>) -> Result<bool, Halt> {
+    async fn save(&mut self, notes: &mut Vec<String>) -> Result<bool, Halt> {
         if Arc::ptr_eq(&self.state, &self.saved) {
             return Ok(true);
         }
@@ -334,7 +348,7 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
             self.saved = Arc::clone(&self.state);
             return Ok(true);
         }
-        match self.store.save(&self.state) {
+        match self.store.save(&self.state).await {
             Ok(()) => {
                 self.saved = Arc::clone(&self.state);
                 Ok(true)

@@ -2,8 +2,11 @@
 
 use chrono::{DateTime, Utc};
 
-use super::{Draft, View, leave, survey::Standing};
-use crate::model::{GroupName, Reason, Situation};
+use super::{
+    Draft, View, leave,
+    survey::{Standing, Worker},
+};
+use crate::model::{GroupName, InstanceState, Readiness, Reason, Situation};
 
 /// A cluster with more not-ready workers than this, and a larger share than [`UNHEALTHY_SHARE_PERCENT`], is left
 /// alone: the fault lies elsewhere (Kubernetes' cluster autoscaler draws the same line).
@@ -13,7 +16,15 @@ const UNHEALTHY_SHARE_PERCENT: u32 = 45;
 
 /// The reason for which nothing is scaled just now.
 pub(super) fn hold(view: &View<'_>) -> Option<Reason> {
-    restarted(view).or_else(|| unhealthy(view))
+    restarted(view).or_else(|| held(view)).or_else(|| unhealthy(view))
+}
+
+/// Whether the provider takes no orders until somebody has seen to it.
+fn held(view: &View<'_>) -> Option<Reason> {
+    match &view.capacity.readiness {
+        Readiness::Held { why } => Some(Reason::ProviderHeld { why: why.clone() }),
+        Readiness::Ready | Readiness::Busy { .. } => None,
+    }
 }
 
 /// Whether another ResourceManager has just taken over: its figures are not yet whole.
@@ -29,7 +40,10 @@ pub(super) fn restart_over(situation: &Situation) -> Option<DateTime<Utc>> {
 }
 
 pub(super) fn unhealthy(view: &View<'_>) -> Option<Reason> {
-    let not_ready = view.survey.count_of(Standing::NotReady);
+    // What the provider has not made is no fault of the cluster.
+    let is_made = |worker: &Worker<'_>| worker.instance.state != InstanceState::Promised;
+    let not_ready = view.survey.with(Standing::NotReady).filter(is_made).count();
+    let not_ready = u32::try_from(not_ready).unwrap_or(u32::MAX);
     let workers = not_ready + view.survey.serving();
     let unhealthy = not_ready > UNHEALTHY_WORKERS && not_ready * 100 > workers * UNHEALTHY_SHARE_PERCENT;
     unhealthy.then_some(Reason::UnhealthyCluster { not_ready, workers })

@@ -130,14 +130,17 @@ pub(super) fn misnamed(survey: &Survey) -> BTreeSet<String> {
     let proven = survey.workers().filter(|worker| was_ready(&worker.instance.host));
     let proven: BTreeSet<_> = proven.map(|worker| worker.group).collect();
     let late = survey.with(Standing::NotReady).filter(|worker| {
-        worker.node.is_none() && worker.instance.state != InstanceState::Failed && !proven.contains(&worker.group)
+        let is_there = !matches!(worker.instance.state, InstanceState::Failed | InstanceState::Promised);
+        worker.node.is_none() && is_there && !proven.contains(&worker.group)
     });
     let late: BTreeSet<_> = late.map(|worker| worker.instance.host.clone()).collect();
     if late.len() <= survey.foreign().len() { late } else { BTreeSet::new() }
 }
 
 fn is_overdue(view: &View<'_>, worker: &Worker<'_>) -> bool {
-    if view.survey.misnamed().contains(worker.instance.host.as_str()) {
+    // What is only promised cannot be deleted, nor replaced: it may yet come.
+    let is_promised = worker.instance.state == InstanceState::Promised;
+    if is_promised || view.survey.misnamed().contains(worker.instance.host.as_str()) {
         return false;
     }
     let Some(record) = view.situation.state.workers.get(&worker.instance.host) else { return false };
@@ -197,7 +200,7 @@ pub(super) fn to_delete(view: &View<'_>, group: GroupName) -> Vec<String> {
 fn is_being_deleted(view: &View<'_>, name: &String) -> bool {
     view.situation.state.operations.iter().any(|operation| match &operation.intent {
         Intent::Delete { instances, .. } => instances.contains(name),
-        Intent::Create { .. } => false,
+        Intent::Create { .. } | Intent::Resize { .. } => false,
     })
 }
 

@@ -26,7 +26,8 @@ use chrono::{DateTime, Utc};
 
 use crate::{
     model::{
-        Action, Capacity, Decision, GroupName, Intent, NodeState, Observation, Reason, Sample, Situation, Workers,
+        Action, Capacity, Decision, GroupName, Intent, NodeState, Observation, Readiness, Reason, Sample, Situation,
+        Workers,
     },
     policy::Policy,
 };
@@ -107,6 +108,11 @@ impl View<'_> {
     /// Whether the provider may be given an order that makes or deletes machines, or why not.
     fn provider_is_free(&self, to_delete: bool) -> Result<(), Reason> {
         let state = &self.situation.state;
+        match &self.capacity.readiness {
+            Readiness::Ready => {}
+            Readiness::Busy { what } => return Err(Reason::ProviderBusy { what: what.clone() }),
+            Readiness::Held { why } => return Err(Reason::ProviderHeld { why: why.clone() }),
+        }
         if let Some(until) = state.provider_retry_at.filter(|until| self.now < *until) {
             return Err(Reason::ProviderWait { until });
         }
@@ -114,24 +120,22 @@ impl View<'_> {
         let in_the_way = state.operations.iter().find(|operation| match operation.intent {
             Intent::Create { .. } => !(overlaps && to_delete),
             Intent::Delete { .. } => !overlaps,
+            Intent::Resize { .. } => true,
         });
         in_the_way.map_or(Ok(()), |operation| Err(Reason::OperationUnderWay { what: operation.intent.to_string() }))
     }
 
     /// Whether an order that makes workers of this group is under way.
     fn creates_in(&self, group: GroupName) -> bool {
-        let mut intents = self.situation.state.operations.iter().map(|operation| &operation.intent);
-        intents.any(|intent| matches!(intent, Intent::Create { group: of, .. } if *of == group))
+        self.situation.state.operations.iter().any(|operation| operation.intent.adds(group) > 0)
     }
 
     /// Workers of this group that are ordered and that the provider's list has not shown yet: so many as came into it
     /// since the order was given are those.
     fn ordered_and_not_seen(&self, group: GroupName) -> u32 {
         let state = &self.situation.state;
-        let ordered = state.operations.iter().filter_map(|operation| match operation.intent {
-            Intent::Create { group: of, count } if of == group => Some((operation.at, count)),
-            _ => None,
-        });
+        let ordered = state.operations.iter().map(|operation| (operation.at, operation.intent.adds(group)));
+        let ordered = ordered.filter(|(_, count)| *count > 0);
         let came_since = |at| {
             let is_new = |host: &str| state.workers.get(host).is_some_and(|record| record.first_seen_at >= at);
             let of_group = self.survey.workers().filter(|worker| worker.group == group);
@@ -142,8 +146,7 @@ impl View<'_> {
 
     /// Whether an order to the provider may stand beside those of this decision.
     fn may_order_beside(&self, draft: &Draft) -> bool {
-        let ordered =
-            draft.actions.iter().any(|action| matches!(action, Action::Create { .. } | Action::Delete { .. }));
+        let ordered = draft.actions.iter().any(Action::is_for_provider);
         self.capacity.capabilities.overlaps || !ordered
     }
 
@@ -171,11 +174,16 @@ impl Draft {
         }
     }
 
-    fn has_cordons(&self) -> bool {
-        self.actions.iter().any(|action| matches!(action, Action::Cordon { .. }))
+    /// Whether workers leave by it: by our own choice, or by the provider's.
+    fn shrinks(&self) -> bool {
+        self.actions.iter().any(|action| match action {
+            Action::Cordon { .. } => true,
+            Action::Resize { change, .. } => change.iter().any(|(_, change)| change < 0),
+            _ => false,
+        })
     }
 
     fn creates_in(&self, group: GroupName) -> bool {
-        self.actions.iter().any(|action| matches!(action, Action::Create { group: of, .. } if *of == group))
+        self.actions.iter().any(|action| action.adds(group) > 0)
     }
 }

@@ -12,7 +12,7 @@ use super::{
     survey::Standing,
 };
 use crate::{
-    model::{Action, Drain, DrainPhase, GroupName, NodeState, Reason, Situation, Window},
+    model::{Action, Capabilities, Drain, DrainPhase, GroupName, NodeState, Reason, Situation, SizeChange, Window},
     policy::Policy,
 };
 
@@ -162,7 +162,7 @@ fn enforce_maximum(view: &View<'_>, draft: &mut Draft) -> bool {
         Ok(()) => drain(view, draft, &above),
         Err(reason) => draft.because(reason),
     }
-    draft.has_cordons()
+    draft.shrinks()
 }
 
 fn scale_up(view: &View<'_>, draft: &mut Draft, estimate: &Estimate, delta: i64, samples: &Window) {
@@ -221,6 +221,11 @@ fn create(view: &View<'_>, draft: &mut Draft, additions: Sizes) -> u32 {
     }
     if deletion_goes_first(view) {
         return 0;
+    }
+    if view.capacity.capabilities.resizes && additions.iter().count() > 1 && view.may_order_beside(draft) {
+        let timeout = view.policy.basic().graceful_decommission_timeout;
+        draft.actions.push(Action::Resize { change: SizeChange::growth(additions.iter()), timeout });
+        return additions.total();
     }
     let mut created = 0;
     // Those that need most come first: where orders may not overlap, the others wait for the next one.
@@ -332,7 +337,8 @@ fn may_shrink(view: &View<'_>) -> Result<(), Reason> {
         let hosts = view.survey.with(Standing::Booting).map(|worker| worker.instance.host.clone()).collect();
         return Err(Reason::Booting { hosts });
     }
-    if !view.capacity.capabilities.deletes_named {
+    let Capabilities { deletes_named, resizes, .. } = view.capacity.capabilities;
+    if !deletes_named && !resizes {
         return Err(Reason::CannotDeleteNamed);
     }
     view.provider_is_free(true)
@@ -390,8 +396,13 @@ fn demand_gone(samples: &Window, estimate: &Estimate) -> Option<Reason> {
     (now == 0).then_some(Reason::DemandGone { metric: estimate.metric, pending: estimate.pending })
 }
 
-/// Cordons the cheapest workers of each group.
+/// Cordons the cheapest workers of each group; or leaves the choice to a provider that deletes none by name.
 fn drain(view: &View<'_>, draft: &mut Draft, removals: &Sizes) {
+    if !view.capacity.capabilities.deletes_named {
+        let timeout = view.policy.basic().graceful_decommission_timeout;
+        draft.actions.push(Action::Resize { change: SizeChange::shrinkage(removals.iter()), timeout });
+        return;
+    }
     for (group, count) in removals.iter() {
         let ready = view.survey.with(Standing::Ready).filter(|worker| worker.group == group).collect();
         let leaving = select::cheapest_first(view.observation, ready).into_iter().take(count as usize);

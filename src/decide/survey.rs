@@ -12,8 +12,8 @@ use chrono::{DateTime, Utc};
 use super::{balance::Sizes, basic::PerWorker, leave, matching::Matching};
 use crate::{
     model::{
-        Capacity, GroupName, Instance, InstanceState, Node, NodeState, Observation, Resources, Sample, Situation,
-        State, Workers,
+        Capacity, GroupName, Instance, InstanceState, Intent, Node, NodeState, Observation, Resources, Sample,
+        Situation, State, Workers,
     },
     policy::Policy,
 };
@@ -129,7 +129,10 @@ impl Survey {
         let mut used = Resources::default();
         self.standings.reserve_exact(self.matching.instances());
         for (group, instance, node) in self.matching.pairs() {
-            let standing = match standing(instance, node, &self.state) {
+            let drained_by_provider = is_shrinking(&self.state, group)
+                && node.is_some_and(|node| !matches!(node.state, NodeState::Running | NodeState::Unhealthy));
+            let standing = match standing(instance, node, &self.state).filter(|_| !drained_by_provider) {
+                None if drained_by_provider => Standing::Leaving,
                 Some(standing) => standing,
                 None => match late_at(policy, &self.matching, &self.state, group, instance, ready_deadline) {
                     Lateness::At(at) if now < at => {
@@ -331,6 +334,12 @@ fn standing(instance: &Instance, node: Option<&Node>, state: &State) -> Option<S
         }
         _ => None,
     }
+}
+
+/// Whether the provider is making a group smaller, and so drains workers of its own choice.
+fn is_shrinking(state: &State, group: GroupName) -> bool {
+    let mut intents = state.operations.iter().map(|operation| &operation.intent);
+    intents.any(|intent| matches!(intent, Intent::Resize { change, .. } if change.shrinks(group)))
 }
 
 /// When a worker that YARN does not have running counts as late.

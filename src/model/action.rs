@@ -5,7 +5,7 @@ use std::{fmt, time::Duration};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::{GroupName, NodeId, Reason, Resources, reason::listed};
+use super::{GroupName, NodeId, Reason, Resources, SizeChange, reason::listed};
 
 /// Actions and reasons, and when to ask again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -30,6 +30,14 @@ pub enum Action {
         group: GroupName,
         /// How many.
         count: u32,
+    },
+    /// Provider: change the sizes of groups in one order. Which workers go where a group shrinks is its choice, and so is
+    /// how they are drained.
+    Resize {
+        /// By how much.
+        change: SizeChange,
+        /// How long applications are given on the workers that go.
+        timeout: Duration,
     },
     /// YARN: place nothing new on the node.
     Cordon {
@@ -75,11 +83,28 @@ pub enum Action {
     },
 }
 
+impl Action {
+    /// How many workers of this group it asks for.
+    pub fn adds(&self, of: GroupName) -> u32 {
+        match self {
+            Self::Create { group, count } if *group == of => *count,
+            Self::Resize { change, .. } => change.added(of),
+            _ => 0,
+        }
+    }
+
+    /// Whether it makes or deletes machines.
+    pub fn is_for_provider(&self) -> bool {
+        matches!(self, Self::Create { .. } | Self::Resize { .. } | Self::Delete { .. })
+    }
+}
+
 impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Create { group, count: 1 } => write!(f, "create 1 {group} worker"),
             Self::Create { group, count } => write!(f, "create {count} {group} workers"),
+            Self::Resize { change, .. } => write!(f, "resize by {change}"),
             Self::Cordon { instance, node, .. } => write!(f, "cordon {instance} ({node})"),
             Self::Uncordon { node, .. } => write!(f, "uncordon {node}"),
             Self::Decommission { hosts, timeout } => {

@@ -14,6 +14,35 @@ pub struct Capacity {
     pub capabilities: Capabilities,
     /// The groups that exist; a group that is not here cannot be grown.
     pub groups: BTreeMap<GroupName, Group>,
+    /// Whether orders are taken just now.
+    #[serde(default, skip_serializing_if = "Readiness::is_ready")]
+    pub readiness: Readiness,
+}
+
+/// Whether a provider takes orders just now.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase", tag = "readiness")]
+pub enum Readiness {
+    /// It does.
+    #[default]
+    Ready,
+    /// It is at work and will take orders again by itself.
+    Busy {
+        /// At what, for people.
+        what: String,
+    },
+    /// It takes none until somebody has seen to it.
+    Held {
+        /// Why, and what would help, for people.
+        why: String,
+    },
+}
+
+impl Readiness {
+    /// Whether orders are taken.
+    pub fn is_ready(&self) -> bool {
+        *self == Self::Ready
+    }
 }
 
 impl Capacity {
@@ -36,6 +65,10 @@ pub struct Capabilities {
     pub deletes_named: bool,
     /// A second order may be given while one is under way.
     pub overlaps: bool,
+    /// It takes sizes: one order changes those of both groups, and of a group that shrinks it chooses the workers,
+    /// drains them and deletes them by itself.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub resizes: bool,
 }
 
 /// The two worker groups of Dataproc.
@@ -104,6 +137,8 @@ pub struct Instance {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum InstanceState {
+    /// Promised by the provider, which does not show it yet. It has no name of its own, and cannot be deleted.
+    Promised,
     /// Being made.
     Provisioning,
     /// Up, says the provider; whether YARN knows it is another question.

@@ -74,13 +74,17 @@ pub enum Reason {
     UnhealthyCluster { not_ready: u32, workers: u32 },
     /// The provider asked to wait, or a failed order is being waited out.
     ProviderWait { until: DateTime<Utc> },
+    /// The provider is at work and takes no orders meanwhile.
+    ProviderBusy { what: String },
+    /// The provider takes no orders until somebody has seen to it.
+    ProviderHeld { why: String },
     /// No worker runs that would show what one holds, and the provider does not say.
     UnknownTemplate { group: GroupName },
     /// Nodes that belong to no worker group.
     ForeignNodes { hosts: Vec<String> },
     /// Workers that YARN knows under no such name, beside as many nodes of no group: most likely they are the same.
     NamesDiffer { hosts: Vec<String>, nodes: u32 },
-    /// Shrinking needs a provider that deletes the workers that we name.
+    /// Shrinking needs a provider that deletes the workers that we name, or chooses and drains them itself.
     CannotDeleteNamed,
     /// The policy names a group that the provider does not have.
     NoSuchGroup { group: GroupName },
@@ -104,6 +108,11 @@ impl Reason {
                 | Self::Delete { .. }
                 | Self::Release { .. }
         )
+    }
+
+    /// Whether somebody has to see to it: nothing goes on by itself.
+    pub fn is_alarm(&self) -> bool {
+        matches!(self, Self::ProviderHeld { .. } | Self::UnhealthyCluster { .. })
     }
 
     /// Its kind, as in the decision log's JSON: `scaleUp`, `cooldown`, …
@@ -151,10 +160,12 @@ impl Reason {
             Self::ResourceManagerRestarted { until } => format!("another ResourceManager has taken over: holding until {} while applications ask anew", until.format("%H:%M:%S")),
             Self::UnhealthyCluster { not_ready, workers } => format!("{not_ready} of {workers} workers are not ready: nothing is changed until somebody has looked"),
             Self::ProviderWait { until } => format!("no order to the provider before {}: the last one failed", until.format("%H:%M:%S")),
+            Self::ProviderBusy { what } => format!("the provider takes no orders just now: {what}"),
+            Self::ProviderHeld { why } => format!("the provider takes no orders until somebody has seen to it: {why}"),
             Self::UnknownTemplate { group } => format!("what a {group} worker holds is not known: none runs, and the provider does not say"),
             Self::ForeignNodes { hosts } => format!("nodes of no worker group, neither counted nor touched: {}", listed(hosts)),
             Self::NamesDiffer { hosts, nodes } => format!("YARN knows none of {} under these host names, but has {} of no group: does the provider's `host` say what YARN calls them?", listed(hosts), match nodes { 1 => "1 node".into(), n => format!("{n} nodes") }),
-            Self::CannotDeleteNamed => "the provider cannot delete named workers, so none is taken away".into(),
+            Self::CannotDeleteNamed => "the provider can neither delete named workers nor choose and drain some, so none is taken away".into(),
             Self::NoSuchGroup { group } => format!("the policy has a {group} group, the provider has none"),
         }
     }

@@ -1,14 +1,17 @@
 //! What only we know and must survive a restart. One JSON document with a version.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::{GroupName, Node, NodeId, NodeState, Resources, reason::listed};
+use super::{GroupName, Node, NodeId, NodeState, Resources, SizeChange, reason::listed};
 
 /// The version of the document that this binary writes. A newer one is refused, never truncated.
-pub const STATE_VERSION: u32 = 1;
+pub const STATE_VERSION: u32 = 2;
+
+/// The oldest version that this binary reads. (Version 2 has orders that change the sizes of groups; all else is the same.)
+pub const STATE_VERSION_OLDEST: u32 = 1;
 
 /// The controller's memory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -119,6 +122,29 @@ pub enum Intent {
         /// Which, by the provider's names.
         instances: Vec<String>,
     },
+    /// Change the sizes of groups; workers that are too many are chosen, drained and deleted by the provider.
+    Resize {
+        /// By how much.
+        change: SizeChange,
+        /// How long applications are given on the workers that go.
+        timeout: Duration,
+    },
+}
+
+impl Intent {
+    /// How many workers of this group it asks for.
+    pub fn adds(&self, of: GroupName) -> u32 {
+        match self {
+            Self::Create { group, count } if *group == of => *count,
+            Self::Resize { change, .. } => change.added(of),
+            Self::Create { .. } | Self::Delete { .. } => 0,
+        }
+    }
+
+    /// Whether it asks for workers of any group.
+    pub fn is_growth(&self) -> bool {
+        GroupName::ALL.into_iter().any(|group| self.adds(group) > 0)
+    }
 }
 
 impl std::fmt::Display for Intent {
@@ -127,6 +153,7 @@ impl std::fmt::Display for Intent {
             Self::Create { group, count: 1 } => write!(f, "create 1 {group} worker"),
             Self::Create { group, count } => write!(f, "create {count} {group} workers"),
             Self::Delete { instances, .. } => write!(f, "delete {}", listed(instances)),
+            Self::Resize { change, .. } => write!(f, "resize by {change}"),
         }
     }
 }

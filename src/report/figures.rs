@@ -237,9 +237,9 @@ fn flaps(outcome: &Outcome, group: GroupName, window_ms: Ms) -> u64 {
                 Action::Delete { group: of, instances } if *of == group => {
                     deleted.push((told.from_ms, instances.len() as u64));
                 }
-                Action::Create { group: of, count } if *of == group => {
+                action if action.adds(group) > 0 => {
                     deleted.retain(|(at, _)| told.from_ms.saturating_sub(*at) <= window_ms);
-                    let mut made = u64::from(*count);
+                    let mut made = u64::from(action.adds(group));
                     while let (true, Some(last)) = (made > 0, deleted.last_mut()) {
                         let matched = made.min(last.1);
                         (made, last.1, flaps) = (made - matched, last.1 - matched, flaps + matched);

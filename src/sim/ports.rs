@@ -20,7 +20,7 @@ use super::{
     world::{Refusal, World},
 };
 use crate::{
-    model::{Capacity, GroupName, Intent, Node, NodeId, Observation, Resources, State},
+    model::{Capacity, GroupName, Intent, Node, NodeId, Observation, Resources, SizeChange, State},
     ports::{
         Clock, Cluster, ErrorKind, Journal, OperationState, PolicyChange, PolicySource, PortError, Provider,
         StateStore, Tick, Wake,
@@ -407,6 +407,10 @@ impl Provider for Port<'_, '_> {
         self.order((request_id, intent), |world| world.create(request_id, group, count)).await
     }
 
+    async fn resize(&self, _: &str, _: SizeChange, _: Duration) -> Result<String, PortError> {
+        Err(PortError::new(ErrorKind::Permanent, "the simulated provider takes no sizes"))
+    }
+
     async fn delete(&self, request_id: &str, group: GroupName, instances: &[String]) -> Result<String, PortError> {
         let intent = Intent::Delete { group, instances: instances.to_vec() };
         self.order((request_id, intent), |world| world.delete(request_id, instances)).await
@@ -425,14 +429,14 @@ impl Provider for Port<'_, '_> {
 }
 
 impl StateStore for Port<'_, '_> {
-    fn load(&mut self) -> Result<State, PortError> {
+    async fn load(&mut self) -> Result<State, PortError> {
         let stage = self.stage.borrow();
         self.generation = stage.generation;
         Ok(stage.stored.clone())
     }
 
     /// Dies before or after the document is written: both look like a conflict, which ends the controller at once.
-    fn save(&mut self, state: &State) -> Result<(), PortError> {
+    async fn save(&mut self, state: &State) -> Result<(), PortError> {
         let mut stage = self.stage.borrow_mut();
         let killed = || Err(PortError::new(ErrorKind::Conflict, "killed"));
         if stage.dies_here() {
@@ -465,7 +469,7 @@ impl Journal for Port<'_, '_> {
 }
 
 impl PolicySource for Port<'_, '_> {
-    fn check(&mut self) -> PolicyChange {
+    async fn check(&mut self, _now: DateTime<Utc>) -> PolicyChange {
         PolicyChange::Unchanged
     }
 }

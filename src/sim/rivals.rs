@@ -43,14 +43,15 @@ fn contend(run: &Run, stage: &RefCell<Stage<'_>>, joins_at: Ms) -> Vec<(usize, H
             let ports = (port(), port(), port(), port(), port());
             Controller::new(ports, run.policy.clone(), run.scenario.settings)
         };
-        let ticked = match controller.take().map_or_else(start, Ok) {
-            Ok(mut started) => {
-                let ticked = poll_once(started.tick(clock.now()));
-                *controller = Some(started);
-                ticked
-            }
-            Err(halt) => Some(Err(halt)),
-        };
+        let ticked = poll_once(async {
+            let mut started = match controller.take() {
+                Some(started) => started,
+                None => start().await?,
+            };
+            let ticked = started.tick(clock.now()).await;
+            *controller = Some(started);
+            ticked
+        });
         match ticked {
             Some(Ok(decision)) => *at = stage.borrow().world_time(decision.next_at),
             Some(Err(halt)) => {

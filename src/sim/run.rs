@@ -92,10 +92,10 @@ fn live(run: &Run, stage: &RefCell<Stage<'_>>) -> Option<Ended> {
     loop {
         let port = || Port::new(stage);
         let ports = (port(), port(), port(), port(), port());
-        let ended = match Controller::new(ports, run.policy.clone(), run.scenario.settings) {
-            Ok(mut controller) => poll_once(controller.run(&port())),
-            Err(halt) => Some(Err(halt)),
-        };
+        let ended = poll_once(async {
+            let mut controller = Controller::new(ports, run.policy.clone(), run.scenario.settings).await?;
+            controller.run(&port()).await
+        });
         let dead_until: Option<Ms> = stage.borrow_mut().dead_until.take();
         match (dead_until, ended) {
             (Some(until), _) => {

@@ -54,6 +54,9 @@ impl Verdict {
     pub fn of(actions: &[Action]) -> Self {
         let kinds = actions.iter().filter_map(|action| match action {
             Action::Create { .. } => Some(Self::ScaleUp),
+            Action::Resize { change, .. } => {
+                Some(if change.iter().any(|(_, change)| change < 0) { Self::ScaleDown } else { Self::ScaleUp })
+            }
             Action::Cordon { .. } | Action::Decommission { .. } | Action::Delete { .. } => Some(Self::ScaleDown),
             Action::Recommission { .. } | Action::Uncordon { .. } => Some(Self::Cancel),
             Action::Release { .. } => None,

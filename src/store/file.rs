@@ -16,7 +16,7 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    model::{STATE_VERSION, State},
+    model::{STATE_VERSION, STATE_VERSION_OLDEST, State},
     ports::{ErrorKind, PortError, StateStore},
 };
 
@@ -146,7 +146,7 @@ impl FileStore {
 }
 
 impl StateStore for FileStore {
-    fn load(&mut self) -> Result<State, PortError> {
+    async fn load(&mut self) -> Result<State, PortError> {
         let (generation, state) = match read(&self.path)? {
             Some(document) => (document.generation, document.state),
             None => (0, State::default()),
@@ -155,7 +155,7 @@ impl StateStore for FileStore {
         Ok(state)
     }
 
-    fn save(&mut self, state: &State) -> Result<(), PortError> {
+    async fn save(&mut self, state: &State) -> Result<(), PortError> {
         let Some(known) = self.generation else {
             return Err(PortError::new(ErrorKind::Permanent, "the state was not loaded before it was saved"));
         };
@@ -241,13 +241,16 @@ fn parse(path: &Path, text: &[u8]) -> Result<Document, PortError> {
         );
         return Err(PortError::new(ErrorKind::Permanent, text));
     }
-    if version < STATE_VERSION {
-        return Err(malformed(path, &format!("state version {version}; this binary knows {STATE_VERSION}")));
+    if version < STATE_VERSION_OLDEST {
+        let known = format!("{STATE_VERSION_OLDEST} to {STATE_VERSION}");
+        return Err(malformed(path, &format!("state version {version}; this binary knows {known}")));
     }
     let mut unknown = None;
     let mut deserializer = serde_json::Deserializer::from_slice(text);
-    let document = serde_ignored::deserialize(&mut deserializer, |field| unknown = Some(field.to_string()))
-        .map_err(|error| malformed(path, &place(&error)))?;
+    let mut document: Document =
+        serde_ignored::deserialize(&mut deserializer, |field| unknown = Some(field.to_string()))
+            .map_err(|error| malformed(path, &place(&error)))?;
+    document.state.version = STATE_VERSION;
     match unknown {
         Some(field) => Err(malformed(path, &format!("unknown field `{field}`"))),
         None => Ok(document),

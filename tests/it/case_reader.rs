@@ -7,7 +7,7 @@ use yarn_autoscaler::{
     decide,
     model::{
         Application, Capabilities, Capacity, ClusterMetrics, Drain, DrainPhase, Group, GroupName, History, Instance,
-        InstanceState, Intent, Node, NodeId, NodeState, Observation, Operation, Outage, Resources, Sample,
+        InstanceState, Intent, Node, NodeId, NodeState, Observation, Operation, Outage, Readiness, Resources, Sample,
         SeenResourceManager, Situation, State, WorkerRecord, WorkerTemplate,
     },
     policy::{MetricType, Policy},
@@ -78,10 +78,10 @@ pub fn read(case: &str) -> (Policy, Situation) {
 
 impl Reader {
     fn new() -> Self {
-        let capabilities = Capabilities { deletes_named: true, overlaps: false };
+        let capabilities = Capabilities { deletes_named: true, overlaps: false, resizes: false };
         Self {
             policy: fixtures::policy(),
-            capacity: Capacity { capabilities, groups: BTreeMap::new() },
+            capacity: Capacity { capabilities, groups: BTreeMap::new(), readiness: Readiness::Ready },
             nodes: Vec::new(),
             applications: Vec::new(),
             metrics: ClusterMetrics::default(),
@@ -122,6 +122,12 @@ impl Reader {
     fn provider(&mut self, line: &Line<'_>) {
         line.set("overlaps", &mut self.capacity.capabilities.overlaps, |text| text == "yes");
         line.set("deletes-named", &mut self.capacity.capabilities.deletes_named, |text| text == "yes");
+        line.set("resizes", &mut self.capacity.capabilities.resizes, |text| text == "yes");
+        line.set("is", &mut self.capacity.readiness, |text| match text {
+            "busy" => Readiness::Busy { what: "cluster gpu1 is UPDATING".into() },
+            "held" => Readiness::Held { why: "cluster gpu1 is ERROR_DUE_TO_UPDATE".into() },
+            _ => Readiness::Ready,
+        });
         for group in GroupName::ALL {
             if let Some(resources) = line.get(&group.to_string(), amount) {
                 self.group(group).template = Some(WorkerTemplate { resources, boot_time: line.get("boot", duration) });

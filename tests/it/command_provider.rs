@@ -99,7 +99,7 @@ async fn describes_groups_and_instances() {
     );
     let capacity = script.provider.describe().await.unwrap();
     assert_eq!(script.read("request"), "{\"version\":1,\"method\":\"describe\"}\n");
-    assert_eq!(capacity.capabilities, Capabilities { deletes_named: true, overlaps: true });
+    assert_eq!(capacity.capabilities, Capabilities { deletes_named: true, overlaps: true, resizes: false });
     let primary = &capacity.groups[&GroupName::Primary];
     let template = primary.template.as_ref().unwrap();
     assert_eq!(template.resources, Resources::new(12_288, 8, 1));
@@ -114,7 +114,7 @@ async fn describes_groups_and_instances() {
 async fn what_is_optional_may_be_left_out() {
     let script = Script::replying(r#"{"groups":{"secondary":{"instances":[]}}}"#);
     let capacity = script.provider.describe().await.unwrap();
-    assert_eq!(capacity.capabilities, Capabilities { deletes_named: true, overlaps: false });
+    assert_eq!(capacity.capabilities, Capabilities { deletes_named: true, overlaps: false, resizes: false });
     assert_eq!(capacity.groups[&GroupName::Secondary].template, None);
 }
 

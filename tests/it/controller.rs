@@ -20,11 +20,10 @@ fn run(world: &Shared, policy: &Policy, until: f64) -> Option<Result<(), Halt>> 
     world.borrow_mut().end = at(until);
     let ports = || Port::new(world);
     let ports = (ports(), ports(), ports(), ports(), ports());
-    let mut controller = match Controller::new(ports, policy.clone(), Settings::default()) {
-        Ok(controller) => controller,
-        Err(halt) => return Some(Err(halt)),
-    };
-    poll_once(controller.run(&Port::new(world)))
+    poll_once(async {
+        let mut controller = Controller::new(ports, policy.clone(), Settings::default()).await?;
+        controller.run(&Port::new(world)).await
+    })
 }
 
 /// Two workers, and at 60 s twelve containers of 4 GB that run for 5 min: five workers' worth in all, with what the

@@ -79,6 +79,7 @@ fn golden(decision: &Decision) -> Vec<String> {
 fn say(action: &Action) -> String {
     match action {
         Action::Create { group, count } => format!("create {count} {group}"),
+        Action::Resize { change, timeout } => format!("resize by {change} in {timeout:?}"),
         Action::Cordon { node, full, .. } => format!("cordon {} ({})", node.host, show(*full)),
         Action::Uncordon { node, full } => format!("uncordon {} ({})", node.host, show(*full)),
         Action::Decommission { hosts, timeout } => format!("decommission {} in {timeout:?}", hosts.join(" ")),

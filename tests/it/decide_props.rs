@@ -8,8 +8,8 @@ use yarn_autoscaler::{
     decide::{self, Standing, Survey},
     model::{
         Action, Application, Capabilities, Capacity, ClusterMetrics, Decision, Drain, DrainPhase, Group, GroupName,
-        History, Instance, InstanceState, Intent, Node, NodeId, NodeState, Observation, Operation, Outage, Resources,
-        Sample, SeenResourceManager, Situation, State, WorkerRecord, WorkerTemplate,
+        History, Instance, InstanceState, Intent, Node, NodeId, NodeState, Observation, Operation, Outage, Readiness,
+        Resources, Sample, SeenResourceManager, Situation, State, WorkerRecord, WorkerTemplate,
     },
     policy::{MetricType, Policy},
 };
@@ -173,13 +173,13 @@ prop_compose! {
             nodes: made.nodes.into_iter().map(Arc::new).collect(),
             applications: made.applications.into_iter().map(Arc::new).collect(),
         };
-        let capabilities = Capabilities { deletes_named: capabilities.0, overlaps: capabilities.1 };
+        let capabilities = Capabilities { deletes_named: capabilities.0, overlaps: capabilities.1, resizes: false };
         let outage = || Outage { text: "out".into() };
         Situation {
             now: noon(),
             poll_interval: secs(5),
             observation: if outages.0 { Err(outage()) } else { Ok(Arc::new(observation)) },
-            capacity: if outages.1 { Err(outage()) } else { Ok(Arc::new(Capacity { capabilities, groups: made.groups })) },
+            capacity: if outages.1 { Err(outage()) } else { Ok(Arc::new(Capacity { capabilities, groups: made.groups, readiness: Readiness::Ready })) },
             history,
             state: Arc::new(made.state),
             restart_hold: secs(60),

@@ -4,7 +4,7 @@ use std::{future::pending, sync::Arc, time::Duration};
 
 use chrono::{DateTime, Utc};
 use yarn_autoscaler::{
-    model::{Capacity, GroupName, Intent, Node, NodeId, NodeState, Observation, Resources, State},
+    model::{Capacity, GroupName, Intent, Node, NodeId, NodeState, Observation, Resources, SizeChange, State},
     ports::{
         Clock, Cluster, ErrorKind, Journal, OperationState, PolicyChange, PolicySource, PortError, Provider,
         StateStore, Tick, Wake,
@@ -153,6 +153,10 @@ impl Provider for Port {
         self.order(request_id, Intent::Create { group, count }).await
     }
 
+    async fn resize(&self, request_id: &str, change: SizeChange, timeout: Duration) -> Result<String, PortError> {
+        self.order(request_id, Intent::Resize { change, timeout }).await
+    }
+
     async fn delete(&self, request_id: &str, group: GroupName, instances: &[String]) -> Result<String, PortError> {
         self.order(request_id, Intent::Delete { group, instances: instances.to_vec() }).await
     }
@@ -173,14 +177,14 @@ impl Provider for Port {
 }
 
 impl StateStore for Port {
-    fn load(&mut self) -> Result<State, PortError> {
+    async fn load(&mut self) -> Result<State, PortError> {
         let world = self.world.borrow();
         self.generation = world.generation;
         Ok(world.stored.clone())
     }
 
     /// Dies before or after the document is written: both look like a conflict, which ends the controller at once.
-    fn save(&mut self, state: &State) -> Result<(), PortError> {
+    async fn save(&mut self, state: &State) -> Result<(), PortError> {
         let mut world = self.world.borrow_mut();
         let dead = || Err(PortError::new(ErrorKind::Conflict, "killed"));
         if world.dies_here() {
@@ -211,7 +215,7 @@ impl Journal for Port {
 }
 
 impl PolicySource for Port {
-    fn check(&mut self) -> PolicyChange {
+    async fn check(&mut self, _now: DateTime<Utc>) -> PolicyChange {
         self.world.borrow_mut().policies.pop_front().unwrap_or(PolicyChange::Unchanged)
     }
 }

@@ -12,7 +12,7 @@ use yarn_autoscaler::{
     ports::{PolicyChange, PolicySource},
 };
 
-use crate::ticks::Scene;
+use crate::{ticks::Scene, world::poll_once};
 
 /// A loader that takes a text for the policy's name, and refuses `bad`.
 fn load(text: &str, name: &str) -> Result<Policy, String> {
@@ -24,7 +24,7 @@ fn load(text: &str, name: &str) -> Result<Policy, String> {
 
 /// What a look found, in a word.
 fn look(source: &mut impl PolicySource) -> String {
-    match source.check() {
+    match poll_once(source.check(Scene::new(1, 0, 0).situation.now)).unwrap() {
         PolicyChange::Unchanged => "unchanged".into(),
         PolicyChange::New(policy) => format!("new {}", policy.id.unwrap()),
         PolicyChange::Invalid(text) => format!("invalid {text}"),

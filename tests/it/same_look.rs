@@ -99,7 +99,8 @@ fn lives_through(events: &[(u32, Event)], same_looks: bool) -> String {
     let world = world.share();
     let ports = || Port::new(&world);
     let ports = (ports(), ports(), ports(), ports(), ports());
-    let Ok(mut controller) = Controller::new(ports, fixtures::policy(), Settings::default()) else { return "".into() };
+    let started = poll_once(Controller::new(ports, fixtures::policy(), Settings::default()));
+    let Some(Ok(mut controller)) = started else { return "".into() };
     let (mut story, mut second, mut clock_is_off) = (String::new(), 0.0, 0.0);
     for (ticks, event) in events {
         for _ in 0..*ticks {

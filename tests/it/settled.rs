@@ -8,8 +8,8 @@ use yarn_autoscaler::{
     decide::{self, Survey},
     model::{
         Capabilities, Capacity, ClusterMetrics, Drain, DrainPhase, Group, GroupName, History, Instance, InstanceState,
-        Intent, Node, NodeId, NodeState, Observation, Operation, Resources, Sample, SeenResourceManager, Situation,
-        State, WorkerRecord,
+        Intent, Node, NodeId, NodeState, Observation, Operation, Readiness, Resources, Sample, SeenResourceManager,
+        Situation, State, WorkerRecord,
     },
     policy::Policy,
 };
@@ -118,7 +118,7 @@ prop_compose! {
             now: noon(),
             poll_interval: secs(poll_s),
             observation: Ok(Arc::new(observation)),
-            capacity: Ok(Arc::new(Capacity { capabilities: Capabilities { deletes_named, overlaps }, groups })),
+            capacity: Ok(Arc::new(Capacity { capabilities: Capabilities { deletes_named, overlaps, resizes: false }, groups, readiness: Readiness::Ready })),
             history: History::default(),
             state: Arc::new(state),
             restart_hold: secs(60),
@@ -243,12 +243,12 @@ pub fn at_rest(scaled_ago_s: f64) -> (Policy, Situation) {
         applications: Vec::new(),
     };
     let groups = BTreeMap::from([(GroupName::Primary, Group { template: None, instances })]);
-    let capabilities = Capabilities { deletes_named: true, overlaps: true };
+    let capabilities = Capabilities { deletes_named: true, overlaps: true, resizes: false };
     let mut situation = Situation {
         now: noon(),
         poll_interval: secs(5),
         observation: Ok(Arc::new(observation)),
-        capacity: Ok(Arc::new(Capacity { capabilities, groups })),
+        capacity: Ok(Arc::new(Capacity { capabilities, groups, readiness: Readiness::Ready })),
         history: History::default(),
         state: Arc::new(State { last_scaling_at: Some(at(-scaled_ago_s)), workers, ..State::default() }),
         restart_hold: secs(60),

@@ -20,8 +20,19 @@ use yarn_autoscaler::{
     store::FileStore,
 };
 
+use crate::world::poll_once;
+
 /// Tells a copy of this test binary which state file to work on.
 const PATH_VARIABLE: &str = "STATE_FILE_TEST_PATH";
+
+/// A file is read and written at once: nothing is waited for.
+trait AtOnce: Future + Sized {
+    fn at_once(self) -> Self::Output {
+        poll_once(self).expect("it waits")
+    }
+}
+
+impl<F: Future> AtOnce for F {}
 
 fn noon() -> DateTime<Utc> {
     "2026-11-21T12:00:03Z".parse().unwrap()
@@ -40,15 +51,15 @@ fn open(path: &Path) -> FileStore {
 /// A store that holds a state with this many failures, loaded and saved.
 fn saved(path: &Path, failures: u32) -> FileStore {
     let mut store = open(path);
-    let mut state = store.load().unwrap();
+    let mut state = store.load().at_once().unwrap();
     state.provider_failures = failures;
-    store.save(&state).unwrap();
+    store.save(&state).at_once().unwrap();
     store
 }
 
 fn load_error(path: &Path, document: &str) -> PortError {
     fs::write(path, document).unwrap();
-    let error = open(path).load().unwrap_err();
+    let error = open(path).load().at_once().unwrap_err();
     assert_eq!(fs::read_to_string(path).unwrap(), document, "a document that is refused is left as it is");
     error
 }
@@ -57,12 +68,12 @@ fn load_error(path: &Path, document: &str) -> PortError {
 fn starts_fresh_and_remembers() {
     let (_folder, path) = fresh();
     let mut store = open(&path);
-    assert_eq!(store.load().unwrap(), State::default());
+    assert_eq!(store.load().at_once().unwrap(), State::default());
     let state = State { provider_failures: 3, provider_retry_at: Some(noon()), ..State::default() };
-    store.save(&state).unwrap();
+    store.save(&state).at_once().unwrap();
     assert_eq!(FileStore::peek(&path).unwrap(), state);
     drop(store);
-    assert_eq!(open(&path).load().unwrap(), state);
+    assert_eq!(open(&path).load().at_once().unwrap(), state);
 }
 
 #[test]
@@ -77,7 +88,7 @@ fn only_the_owner_may_read_it() {
 #[test]
 fn a_save_before_a_load_is_refused() {
     let (_folder, path) = fresh();
-    assert_eq!(open(&path).save(&State::default()).unwrap_err().kind, ErrorKind::Permanent);
+    assert_eq!(open(&path).save(&State::default()).at_once().unwrap_err().kind, ErrorKind::Permanent);
 }
 
 /// Not a test: holds the state file until it is killed. Run by the next one in a process of its own.
@@ -89,7 +100,7 @@ fn holder_process() {
     println!("holding");
     // Until the other side goes away, or it is killed.
     let _ = std::io::stdin().read_to_end(&mut Vec::new());
-    store.save(&State::default()).unwrap();
+    store.save(&State::default()).at_once().unwrap();
 }
 
 /// Runs one of the ignored functions of this file in a process of its own.
@@ -118,7 +129,7 @@ fn of_two_processes_one_holds_it_until_it_is_killed() {
     assert_eq!(FileStore::peek(&path).unwrap().provider_failures, 1, "looking is allowed");
     holder.kill().unwrap();
     holder.wait().unwrap();
-    assert_eq!(open(&path).load().unwrap().provider_failures, 1);
+    assert_eq!(open(&path).load().at_once().unwrap().provider_failures, 1);
 }
 
 #[test]
@@ -127,12 +138,12 @@ fn a_state_that_changed_under_us_is_not_overwritten() {
     let mut store = saved(&path, 1);
     let other = fs::read_to_string(&path).unwrap().replace("\"generation\": 1", "\"generation\": 9");
     fs::write(&path, &other).unwrap();
-    let error = store.save(&State::default()).unwrap_err();
+    let error = store.save(&State::default()).at_once().unwrap_err();
     assert_eq!(error.kind, ErrorKind::Conflict);
     assert!(error.text.contains("generation 1 was expected, it is 9"), "{error}");
     assert_eq!(fs::read_to_string(&path).unwrap(), other);
     fs::remove_file(&path).unwrap();
-    assert_eq!(store.save(&State::default()).unwrap_err().kind, ErrorKind::Conflict);
+    assert_eq!(store.save(&State::default()).at_once().unwrap_err().kind, ErrorKind::Conflict);
 }
 
 #[test]
@@ -143,7 +154,7 @@ fn a_crash_in_the_middle_of_a_save_leaves_the_old_state() {
     fs::write(&leftover, "{\"generation\": 2, \"hol").unwrap();
     let foreign = folder.path().join(".other.json.Xy12Ab.tmp");
     fs::write(&foreign, "").unwrap();
-    assert_eq!(open(&path).load().unwrap().provider_failures, 1);
+    assert_eq!(open(&path).load().at_once().unwrap().provider_failures, 1);
     assert!(!leftover.exists(), "what the crash left is cleared away");
     assert!(foreign.exists(), "what is not ours is left");
 }
@@ -151,9 +162,9 @@ fn a_crash_in_the_middle_of_a_save_leaves_the_old_state() {
 #[test]
 fn a_newer_document_is_refused_and_kept() {
     let (_folder, path) = fresh();
-    let error = load_error(&path, r#"{"epoch":"7","state":{"version":2,"plans":[]}}"#);
+    let error = load_error(&path, r#"{"epoch":"7","state":{"version":3,"plans":[]}}"#);
     assert_eq!(error.kind, ErrorKind::Permanent);
-    let says = "was written by a newer yarn-autoscaler (state version 2, this binary knows 1)";
+    let says = "was written by a newer yarn-autoscaler (state version 3, this binary knows 2)";
     assert!(error.text.contains(says), "{error}");
 }
 
@@ -171,7 +182,7 @@ fn what_is_no_state_is_named_with_its_place_and_the_way_out() {
         (&good[..good.len() / 2], "EOF while parsing"),
         (&wrong_type, "invalid type: string \"one\", expected u32 at line "),
         (&unknown, "unknown field `state.surprise`"),
-        (&old, "state version 0; this binary knows 1"),
+        (&old, "state version 0; this binary knows 1 to 2"),
     ];
     for (document, says) in table {
         let error = load_error(&path, document);
@@ -185,7 +196,7 @@ fn what_is_no_state_is_named_with_its_place_and_the_way_out() {
 fn a_file_that_is_far_too_large_is_not_read() {
     let (_folder, path) = fresh();
     fs::File::create(&path).unwrap().set_len(1 << 30).unwrap();
-    let error = open(&path).load().unwrap_err();
+    let error = open(&path).load().at_once().unwrap_err();
     assert!(error.text.contains("longer than 16777216 bytes"), "{error}");
 }
 
@@ -203,7 +214,7 @@ fn a_folder_that_may_not_be_written_is_an_error_and_the_old_state_stays() {
     let mut store = saved(&path, 1);
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o500)).unwrap();
     let powerless = fs::write(folder.path().join("probe"), "").is_err();
-    let result = store.save(&State { provider_failures: 2, ..State::default() });
+    let result = store.save(&State { provider_failures: 2, ..State::default() }).at_once();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).unwrap();
     // The superuser may write everywhere.
     if powerless {
@@ -218,13 +229,13 @@ fn a_folder_that_may_not_be_written_is_an_error_and_the_old_state_stays() {
 fn full_disk_process() {
     let Some(path) = env::var_os(PATH_VARIABLE) else { return };
     let mut store = open(Path::new(&path));
-    let mut state = store.load().unwrap();
+    let mut state = store.load().at_once().unwrap();
     let worker = WorkerRecord { first_seen_at: noon(), ready_at: None, not_ready_since: None, unlisted_since: None };
     state.workers = (0..5_000).map(|n| (format!("worker-{n}"), worker)).collect();
-    let error = store.save(&state).unwrap_err();
+    let error = store.save(&state).at_once().unwrap_err();
     assert_eq!(error.kind, ErrorKind::Transient, "{error}");
     state.workers.clear();
-    store.save(&state).unwrap();
+    store.save(&state).at_once().unwrap();
     println!("refused, then saved");
 }
 
@@ -334,9 +345,9 @@ proptest! {
     fn every_state_survives_a_save_and_a_load(state in state()) {
         let (_folder, path) = fresh();
         let mut store = open(&path);
-        store.load().unwrap();
-        store.save(&state).unwrap();
+        store.load().at_once().unwrap();
+        store.save(&state).at_once().unwrap();
         drop(store);
-        prop_assert_eq!(open(&path).load().unwrap(), state);
+        prop_assert_eq!(open(&path).load().at_once().unwrap(), state);
     }
 }

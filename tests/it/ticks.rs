@@ -7,8 +7,8 @@ use yarn_autoscaler::{
     decide,
     model::{
         Action, Application, Ask, Capabilities, Capacity, ClusterMetrics, Decision, Drain, DrainPhase, Group,
-        GroupName, History, Instance, InstanceState, Node, NodeId, NodeState, Observation, Outage, Reason, Resources,
-        Situation, State, WorkerRecord,
+        GroupName, History, Instance, InstanceState, Node, NodeId, NodeState, Observation, Outage, Readiness, Reason,
+        Resources, Situation, State, WorkerRecord,
     },
     policy::{Algorithm, BasicAlgorithm, GroupPolicy, MetricType, Policy},
     ports::Tick,
@@ -185,7 +185,11 @@ fn observation(nodes: Vec<Node>) -> Observation {
 
 fn capacity(instances: Vec<Instance>) -> Capacity {
     let groups = BTreeMap::from([(GroupName::Primary, Group { template: None, instances })]);
-    Capacity { capabilities: Capabilities { deletes_named: true, overlaps: true }, groups }
+    Capacity {
+        capabilities: Capabilities { deletes_named: true, overlaps: true, resizes: false },
+        groups,
+        readiness: Readiness::Ready,
+    }
 }
 
 fn policy(max_instances: u32) -> Policy {

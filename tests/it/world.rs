@@ -16,7 +16,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use yarn_autoscaler::{
     model::{
         Capabilities, Capacity, ClusterMetrics, Decision, Group, GroupName, Instance, InstanceState, Intent, Node,
-        NodeId, NodeState, Observation, Resources, State, WorkerTemplate,
+        NodeId, NodeState, Observation, Readiness, Resources, State, WorkerTemplate,
     },
     ports::{ErrorKind, PolicyChange, PortError},
 };
@@ -312,8 +312,9 @@ impl World {
         let template = Some(WorkerTemplate { resources: FULL, boot_time: None });
         let group = Group { template, instances: shown.map(instance).collect() };
         Capacity {
-            capabilities: Capabilities { deletes_named: true, overlaps: true },
+            capabilities: Capabilities { deletes_named: true, overlaps: true, resizes: false },
             groups: BTreeMap::from([(GroupName::Primary, group)]),
+            readiness: Readiness::Ready,
         }
     }
 
@@ -331,6 +332,7 @@ impl World {
                 _ if matches!(fault, Some(Fault::Fails(_))) => {}
                 Intent::Create { count, .. } => (0..*count).for_each(|_| drop(self.make(self.now))),
                 Intent::Delete { instances, .. } => self.stop(instances),
+                Intent::Resize { .. } => panic!("this provider takes no sizes"),
             }
             let fails = if let Some(Fault::Fails(kind)) = fault { Some(kind) } else { None };
             let intent = with_hosts(intent);
@@ -372,7 +374,7 @@ fn with_hosts(intent: Intent) -> Intent {
             let instances = instances.iter().filter_map(|name| name.strip_prefix("m/")).map(str::to_owned).collect();
             Intent::Delete { group, instances }
         }
-        create @ Intent::Create { .. } => create,
+        other => other,
     }
 }
 

@@ -218,7 +218,7 @@ impl Checker {
 
     /// More than one order, or one beside another that is under way, where the provider takes one at a time.
     fn beside_each_other(&self, tick: &Tick<'_>) -> Option<String> {
-        let is_order = |action: &&Action| matches!(action, Action::Create { .. } | Action::Delete { .. });
+        let is_order = |action: &&Action| action.is_for_provider();
         let orders = tick.decision.actions.iter().filter(is_order).count();
         let under_way = tick.situation.state.operations.len();
         (!self.overlaps && orders > 0 && orders + under_way > 1)
@@ -231,16 +231,13 @@ impl Checker {
 /// A worker that was not ready when it was chosen leaves because it is of no use: it is no reason not to make another.
 fn overtaken(tick: &Tick<'_>) -> Option<String> {
     let (decision, situation) = (tick.decision, tick.situation);
-    let made: BTreeSet<_> = decision.actions.iter().filter_map(created).collect();
+    let is_made = |group: &GroupName| decision.actions.iter().any(|action| action.adds(*group) > 0);
+    let made: BTreeSet<_> = GroupName::ALL.into_iter().filter(is_made).collect();
     let taken: BTreeSet<&str> = decision.actions.iter().flat_map(taken_back).collect();
     let left = situation.state.drains.iter().find(|(host, drain)| {
         made.contains(&drain.group) && !taken.contains(host.as_str()) && could_serve(situation, host, drain)
     });
     left.map(|(host, drain)| format!("{} workers are made although {host} could be taken back: {drain:?}", drain.group))
-}
-
-fn created(action: &Action) -> Option<GroupName> {
-    if let Action::Create { group, .. } = action { Some(*group) } else { None }
 }
 
 fn taken_back(action: &Action) -> Vec<&str> {
@@ -264,9 +261,9 @@ fn could_serve(situation: &Situation, host: &str, drain: &Drain) -> bool {
 }
 
 fn churned(actions: &[Action]) -> Option<String> {
-    let made: BTreeSet<_> = actions.iter().filter_map(created).collect();
+    let is_made = |group: &GroupName| actions.iter().any(|action| action.adds(*group) > 0);
     let deleted = actions.iter().find_map(|action| match action {
-        Action::Delete { group, instances } if made.contains(group) => Some((group, instances)),
+        Action::Delete { group, instances } if is_made(group) => Some((group, instances)),
         _ => None,
     });
     deleted.map(|(group, instances)| format!("{group} workers are made while {} are deleted", instances.join(", ")))

@@ -51,7 +51,7 @@ impl Orders {
         if !saved.operations.iter().any(|kept| kept.request_id == request_id && kept.intent == *intent) {
             found.push((NO_FORGET, format!("{request_id} was ordered and is not in the saved state: {intent}")));
         }
-        let wanted = if let Intent::Create { count, .. } = intent { u64::from(*count) } else { 0 };
+        let wanted: u64 = GroupName::ALL.into_iter().map(|group| u64::from(intent.adds(group))).sum();
         let is_first = !self.given.contains_key(request_id);
         let known = self.given.entry(request_id.to_owned()).or_insert_with(|| (intent.clone(), 0, None));
         if known.0 != *intent {
@@ -124,6 +124,7 @@ fn intent_of(action: &Action) -> Option<Intent> {
     match action {
         Action::Create { group, count } => Some(Intent::Create { group: *group, count: *count }),
         Action::Delete { group, instances } => Some(Intent::Delete { group: *group, instances: instances.clone() }),
+        Action::Resize { change, timeout } => Some(Intent::Resize { change: *change, timeout: *timeout }),
         _ => None,
     }
 }

@@ -111,7 +111,7 @@ impl Rest {
     }
 
     pub(super) fn tick(&mut self, now: Ms, tick: &Tick<'_>) {
-        let is_told = |action: &&Action| !matches!(action, Action::Create { .. } | Action::Delete { .. });
+        let is_told = |action: &&Action| !action.is_for_provider();
         if let Some(action) = tick.decision.actions.iter().find(is_told) {
             self.last_order = Some((now, action.to_string()));
         }

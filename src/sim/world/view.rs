@@ -6,7 +6,7 @@ use super::{AppId, SlotId, World, applications::Phase, machines::RmNode};
 use crate::{
     model::{
         Application, Ask, Capabilities, Capacity, ClusterMetrics, Group, Instance, InstanceState, Node, NodeId,
-        NodeState, Observation, Resources, WorkerTemplate,
+        NodeState, Observation, Readiness, Resources, WorkerTemplate,
     },
     sim::{
         Ms,
@@ -149,8 +149,9 @@ impl World {
             let template = Some(WorkerTemplate { resources: model.worker, boot_time });
             (*name, Group { template, instances: slots.filter_map(instance).collect() })
         });
-        let capabilities = Capabilities { deletes_named: cloud.deletes_named, overlaps: cloud.overlaps };
-        Capacity { capabilities, groups: groups.collect() }
+        let capabilities =
+            Capabilities { deletes_named: cloud.deletes_named, overlaps: cloud.overlaps, resizes: false };
+        Capacity { capabilities, groups: groups.collect(), readiness: Readiness::Ready }
     }
 }
 
