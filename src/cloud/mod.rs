@@ -2,7 +2,9 @@
 
 pub mod command;
 mod command_wire;
+pub mod dataproc;
 mod worker_names;
 
 pub use command::{CommandProvider, TIME_LIMIT_DEFAULT};
+pub use dataproc::DataprocProvider;
 pub use worker_names::WorkerNames;
