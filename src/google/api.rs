@@ -75,6 +75,14 @@ impl Api {
         self.send(Method::PATCH, path, query, body).await
     }
 
+    /// Deletes; what is answered is not looked at.
+    ///
+    /// # Errors
+    /// What the service, or the lack of it, said.
+    pub async fn delete(&self, path: &str, query: &[(&str, &str)]) -> Result<(), ApiError> {
+        self.answer(Method::DELETE, path, query, None).await.map(drop)
+    }
+
     async fn send<T: DeserializeOwned>(
         &self,
         method: Method,
@@ -93,6 +101,19 @@ impl Api {
         query: &[(&str, &str)],
         body: Option<Vec<u8>>,
     ) -> Result<T, ApiError> {
+        let request = format!("{method} {}{path}", self.base);
+        let answer = self.answer(method, path, query, body).await?;
+        serde_json::from_slice(&answer)
+            .map_err(|error| ApiError::unanswered(&request, format!("its answer is not understood: {error}")))
+    }
+
+    async fn answer(
+        &self,
+        method: Method,
+        path: &str,
+        query: &[(&str, &str)],
+        body: Option<Vec<u8>>,
+    ) -> Result<Vec<u8>, ApiError> {
         let mut url = self.base.join(path).map_err(|error| ApiError::unanswered(path, error))?;
         let request = format!("{method} {url}");
         if !query.is_empty() {
@@ -101,9 +122,7 @@ impl Api {
         let exchange = self.exchange(method, url, body, &request);
         let limit = self.time_limit;
         let too_late = |_| ApiError::unanswered(&request, format!("no answer within {} s", limit.as_secs_f64()));
-        let answer = timeout(limit, exchange).await.map_err(too_late)??;
-        serde_json::from_slice(&answer)
-            .map_err(|error| ApiError::unanswered(&request, format!("its answer is not understood: {error}")))
+        timeout(limit, exchange).await.map_err(too_late)?
     }
 
     async fn exchange(
