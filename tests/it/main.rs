@@ -98,6 +98,10 @@ mod decision_log;
 mod exclude_file;
 // The live display: what it shows, and how it redraws.
 mod live;
+// The state in an object: one holder among many, leases, lost answers, take-overs.
+mod object_state;
+// Objects in a folder and in a bucket: whole or not there, one winner.
+mod objects;
 // A plan's text: columns, long lists, much that is nothing.
 mod plan_text;
 // One holder, compare-and-swap, crashes, foreign documents.
