@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use reqwest::{
     Client, Method, Url,
-    header::{AUTHORIZATION, HeaderMap, RETRY_AFTER},
+    header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, RETRY_AFTER},
     redirect,
 };
 use serde::{Serialize, de::DeserializeOwned};
@@ -62,6 +62,18 @@ impl Api {
         self.send(Method::POST, path, query, body).await
     }
 
+    /// Calls a method that takes no body (`…/listManagedInstances`).
+    ///
+    /// # Errors
+    /// What the service, or the lack of it, said.
+    pub async fn post_without_body<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        query: &[(&str, &str)],
+    ) -> Result<T, ApiError> {
+        self.call(Method::POST, path, query, None).await
+    }
+
     /// Changes some fields.
     ///
     /// # Errors
@@ -115,13 +127,16 @@ impl Api {
     ) -> Result<Vec<u8>, ApiError> {
         let failed = |error: reqwest::Error| ApiError::unanswered(request, causes(&error.without_url()));
         let token = self.tokens.header().await.map_err(|error| ApiError::unanswered(request, error))?;
-        let mut call = self.client.request(method, url);
+        let mut call = self.client.request(method.clone(), url);
         if let Some(token) = token {
             call = call.header(AUTHORIZATION, token);
         }
-        if let Some(body) = body {
-            call = call.header("Content-Type", "application/json").body(body);
-        }
+        call = match body {
+            Some(body) => call.header(CONTENT_TYPE, "application/json").body(body),
+            // Google's front ends refuse a POST that does not say how long its body is.
+            None if method == Method::POST => call.header(CONTENT_LENGTH, "0"),
+            None => call,
+        };
         let mut answer = call.send().await.map_err(failed)?;
         let (status, retry_after) = (answer.status(), retry_after(answer.headers()));
         let mut bytes = Vec::new();

@@ -14,6 +14,8 @@ mod at_rest;
 mod big_cluster;
 // The text of one case, as the situation that `decide` gets.
 mod case_reader;
+// A stand-in for Compute Engine that answers by a function and writes down every request.
+mod compute_script;
 // The daemon as a process.
 mod daemon;
 // The controller's ports over the little world.
@@ -86,6 +88,8 @@ mod command_provider;
 mod decision_log;
 // The exclude file, plain and XML: foreign entries survive everything.
 mod exclude_file;
+// The provider `instance-group`: what is asked of Compute Engine, what is made of its answers, what is withdrawn.
+mod instance_group_provider;
 // The live display: what it shows, and how it redraws.
 mod live;
 // A plan's text: columns, long lists, much that is nothing.
