@@ -65,6 +65,10 @@ const BY_NAME: &[(&str, u64, u64, u64)] = &[
     ("g2-standard-96", 96, 384, 8),
 ];
 
+/// Most cores and memory in MB that a custom type's name may claim: sums of such workers do not overflow.
+const VCPUS_MAX: u64 = 1000;
+const MEMORY_MB_MAX: u64 = 64 << 20;
+
 impl MachineType {
     /// The type of this name, or of an address that ends with it; `None`: not known here.
     ///
@@ -92,7 +96,8 @@ impl MachineType {
             None => name.split_once("-custom-")?,
         };
         let (vcpus, memory_mb) = figures.split_once('-')?;
-        let (vcpus, memory_mb) = (vcpus.parse().ok()?, memory_mb.parse().ok()?);
+        let vcpus: u64 = vcpus.parse().ok().filter(|vcpus| (1..=VCPUS_MAX).contains(vcpus))?;
+        let memory_mb: u64 = memory_mb.parse().ok().filter(|mb| (1..=MEMORY_MB_MAX).contains(mb))?;
         // As many as the listed type of so many cores has.
         let listed = format!("g2-standard-{vcpus}");
         let gpus = match family {
@@ -104,7 +109,7 @@ impl MachineType {
 
     fn by_cores(name: &str) -> Option<Self> {
         let (shape, vcpus) = name.rsplit_once('-')?;
-        let vcpus: u64 = vcpus.parse().ok().filter(|vcpus| (1..=416).contains(vcpus))?;
+        let vcpus: u64 = vcpus.parse().ok().filter(|vcpus| (1..=VCPUS_MAX).contains(vcpus))?;
         let (_, memory_mb) = BY_CORES.iter().find(|(known, _)| *known == shape)?;
         Some(Self { vcpus, memory_mb: memory_mb * vcpus, gpus: 0 })
     }
@@ -135,6 +140,7 @@ mod tests {
             ("g2-custom-48-200704", Some((48, 200_704, 4))),
             ("n1-standard-0", None),
             ("n2-custom-8", None),
+            ("n2-custom-8-18446744073709551615", None),
             ("x9-standard-4", None),
             ("standard", None),
             ("", None),

@@ -9,6 +9,8 @@
 // -- Helpers
 // When a lab is at rest: the right workers, and nothing begun that has not ended.
 mod at_rest;
+// A web server that answers as told and remembers each request whole.
+mod dataproc_server;
 // A large cluster's answers, shared with the benchmarks.
 #[path = "../../benches/support/big_cluster.rs"]
 mod big_cluster;
@@ -84,6 +86,8 @@ mod history;
 // -- Adapters
 // The provider `command`, against small scripts: good, garbage, crashing, hanging, flooding.
 mod command_provider;
+// The provider `dataproc` against canned answers: what it describes, what it sends, what it refuses.
+mod dataproc_provider;
 // What is written and what not, rotation, torn lines; `explain` over it.
 mod decision_log;
 // The exclude file, plain and XML: foreign entries survive everything.
