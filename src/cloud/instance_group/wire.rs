@@ -213,7 +213,7 @@ struct WireProperties {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct WireAccelerator {
-    accelerator_count: u64,
+    accelerator_count: u32,
 }
 
 /// Of a machine's memory, so much is what its NodeManager declares, unless somebody says otherwise: what YARN itself
@@ -225,7 +225,7 @@ impl WireTemplate {
     pub(super) fn as_meant(&self) -> Option<WorkerTemplate> {
         let MachineType { vcpus, memory_mb, gpus } = MachineType::of(&self.properties.machine_type)?;
         // A type that has GPUs of its own may name them again in its template.
-        let added: u64 = self.properties.guest_accelerators.iter().map(|added| added.accelerator_count).sum();
+        let added = self.properties.guest_accelerators.iter().map(|added| u64::from(added.accelerator_count)).sum();
         let gpus = if gpus > 0 { gpus } else { added };
         let resources = Resources::new(memory_mb * YARN_MEMORY_PERCENT / 100, vcpus, gpus);
         Some(WorkerTemplate { resources, boot_time: None })
