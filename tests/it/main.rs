@@ -16,10 +16,16 @@ mod dataproc_server;
 mod big_cluster;
 // The text of one case, as the situation that `decide` gets.
 mod case_reader;
+// A stand-in for Compute Engine that answers by a function and writes down every request.
+mod compute_script;
 // The daemon as a process.
 mod daemon;
 // The controller's ports over the little world.
 mod fake_ports;
+// A stand-in for Google's services, over one simulated cloud.
+mod fake_google;
+// What the stand-in for Google's services does and refuses.
+mod fake_google_rules;
 // A web server that misbehaves as told.
 mod fake_http;
 // A web service that reads bodies, keeps connections and answers as told.
@@ -96,6 +102,8 @@ mod dataproc_provider;
 mod decision_log;
 // The exclude file, plain and XML: foreign entries survive everything.
 mod exclude_file;
+// The provider `instance-group`: what is asked of Compute Engine, what is made of its answers, what is withdrawn.
+mod instance_group_provider;
 // The live display: what it shows, and how it redraws.
 mod live;
 // The state in an object: one holder among many, leases, lost answers, take-overs.
