@@ -148,9 +148,9 @@ pub trait StateStore {
     async fn keep(&mut self, _state: &State, _now: DateTime<Utc>) -> Result<(), PortError> {
         Ok(())
     }
-    /// Lets go of the state, the one that was saved last, so that the next controller may have it at once: the last thing
+    /// Lets go of the state, so that the next controller may have it at once: the last thing
     /// before a clean end.
-    async fn release(&mut self, _state: &State) -> Result<(), PortError> {
+    async fn release(&mut self) -> Result<(), PortError> {
         Ok(())
     }
 }

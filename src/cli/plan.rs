@@ -3,25 +3,25 @@
 //! The look is two looks, since pending that one look alone shows is not demand. The averages that the daemon has are
 //! not there; the plan takes the present for the whole window: what would be done if it stayed like this.
 
-use std::{io::Write, path::PathBuf, process::ExitCode, sync::Arc};
+use std::{io::Write, process::ExitCode, sync::Arc};
 
 use anyhow::anyhow;
 use chrono::{DateTime, Utc};
 
 use super::{
     connect::{self, Failure},
-    exit, plan_view,
-    policy_file::PolicyFile,
-    run,
+    exit,
+    place::StatePlace,
+    plan_view, run,
+    site::Site,
     wall_clock::WallClock,
 };
 use crate::{
     controller,
     decide::{self, Matching, Survey},
-    model::{CONFIRM_AFTER, History, Outage, Sample, Situation, State},
+    model::{CONFIRM_AFTER, History, Outage, Sample, Situation},
     policy::Policy,
     ports::{Clock, Cluster, Provider},
-    store::FileStore,
 };
 
 /// Look once at the cluster: what would be done now, and why. Changes nothing.
@@ -79,6 +79,7 @@ async fn look(args: &Args) -> Result<(Policy, Situation), Failure> {
     let (_, policy) = site.policy(Arc::default(), clock.now()).await?;
     let mut state = Arc::new(site.peek(&args.state).await?);
     let (yarn, provider) = (site.yarn(args.connect.exclude_file.clone())?, site.provider(&policy).await?);
+    let provider = provider.for_a_look();
     let unreachable = |error| Failure::new(exit::UNREACHABLE, anyhow!("{error}"));
     let begun_at = clock.now();
     let first = yarn.observe(begun_at).await.map_err(unreachable)?;

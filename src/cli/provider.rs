@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use super::connect::Failure;
 use crate::{
     cloud::{
-        CommandProvider, WorkerNames,
+        CommandProvider,
         dataproc::{self, DataprocProvider},
         instance_group::{GroupAddress, InstanceGroupProvider},
     },
@@ -45,12 +45,17 @@ pub struct Args {
         long,
         value_name = "GROUP",
         env = "YARN_AUTOSCALER_PRIMARY_GROUP",
+        value_parser = group_address,
         required_if_eq("provider", "instance-group")
     )]
     pub primary_group: Option<GroupAddress>,
     /// The managed instance group of the secondary workers, where there is one
-    #[arg(long, value_name = "GROUP", env = "YARN_AUTOSCALER_SECONDARY_GROUP")]
+    #[arg(long, value_name = "GROUP", env = "YARN_AUTOSCALER_SECONDARY_GROUP", value_parser = group_address)]
     pub secondary_group: Option<GroupAddress>,
+}
+
+fn group_address(text: &str) -> Result<GroupAddress, String> {
+    GroupAddress::parse(text).map_err(|error| error.text)
 }
 
 /// Where machines come from.
@@ -110,6 +115,17 @@ impl Args {
     pub(super) fn groups(&self) -> BTreeMap<GroupName, GroupAddress> {
         let groups = [(GroupName::Primary, &self.primary_group), (GroupName::Secondary, &self.secondary_group)];
         groups.into_iter().filter_map(|(name, group)| Some((name, group.clone()?))).collect()
+    }
+}
+
+impl AnyProvider {
+    /// The same for a look that changes nothing: nobody's autoscaler is in the way of that.
+    #[must_use]
+    pub fn for_a_look(self) -> Self {
+        match self {
+            Self::Dataproc(provider) => Self::Dataproc(provider.beside_a_policy()),
+            other => other,
+        }
     }
 }
 

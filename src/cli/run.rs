@@ -1,7 +1,7 @@
 //! `run`: the daemon. The composition root: the only place where the controller meets its adapters.
 
 use std::{
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::ExitCode,
     sync::{Arc, atomic::AtomicBool, atomic::Ordering},
     time::Duration,
@@ -15,14 +15,16 @@ use super::{
     connect::{self, Failure},
     exit,
     journals::Journals,
-    policy_file::PolicyFile,
+    place::StatePlace,
+    provider::AnyProvider,
+    site::Site,
+    standing::{self, Standing},
     terminal,
     wall_clock::WallClock,
 };
 use crate::{
     controller::{Controller, Halt},
-    ports::{Clock, ErrorKind},
-    store::FileStore,
+    ports::Clock,
 };
 
 /// Where the state is kept unless the operator says otherwise: systemd's `StateDirectory`.
@@ -79,8 +81,7 @@ async fn serve(args: &Args) -> Result<(), Failure> {
 /// Runs the loop while this node is the one that acts; where it is one of several, again and again.
 async fn act(args: &Args, clock: &WallClock, reload: &Arc<AtomicBool>) -> Result<(), Failure> {
     let site = Site::find(&args.connect, &args.state).await?;
-    let placement = site.whereabouts().and_then(|whereabouts| whereabouts.placement.as_ref());
-    let local = site.rest()?;
+    let (placement, local) = (site.placement(), site.rest()?);
     loop {
         match standing::standing(placement, &local, args.standing.standby).await? {
             Standing::Acts => {}
@@ -96,12 +97,8 @@ async fn act(args: &Args, clock: &WallClock, reload: &Arc<AtomicBool>) -> Result
 }
 
 /// Runs the loop; whether it ended because another node acts now.
-async fn control(
-    args: &Args,
-    site: &Site<'_>,
-    clock: &WallClock,
-    reload: &Arc<AtomicBool>,
-) -> Result<bool, Failure> {
+async fn control(args: &Args, site: &Site<'_>, clock: &WallClock, reload: &Arc<AtomicBool>) -> Result<bool, Failure> {
+    let (placement, local) = (site.placement(), site.rest()?);
     let (policies, policy) = site.policy(Arc::clone(reload), clock.now()).await?;
     let provider = site.provider(&policy).await?;
     refuse_a_second_autoscaler(&provider).await?;
@@ -113,10 +110,10 @@ async fn control(
     tracing::info!(policy = %args.connect.policy, state = %args.state, "started");
     let is_over = tokio::select! {
         result = controller.run(clock) => result.map(|()| false),
-        () = standing::is_lost(site.whereabouts(), &site.rest()?) => Ok(true),
+        () = standing::is_lost(placement, &local) => Ok(true),
     };
     if !matches!(is_over, Err(Halt::Conflict(_)))
-        && let Err(error) = controller.release().await
+        && let Err(error) = controller.let_go_of_state().await
     {
         tracing::warn!("the state stays held for a while: {error}");
     }

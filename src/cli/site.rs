@@ -29,7 +29,7 @@ use crate::{
         },
         instance_group::InstanceGroupProvider,
     },
-    google::{Api, Endpoints, TIME_LIMIT_DEFAULT, Tokens},
+    google::{Api, Endpoints, Placement, TIME_LIMIT_DEFAULT, Tokens},
     model::{GroupName, State},
     policy::Policy,
     ports::{ErrorKind, PolicyChange, PolicySource, PortError, Provider},
@@ -90,14 +90,15 @@ impl<'a> Site<'a> {
             None
         };
         let placement = google.as_ref().and_then(|google| google.whereabouts.placement.as_ref());
-        let master = placement.filter(|placement| placement.cluster.as_ref().is_some_and(|cluster| cluster.is_master()));
+        let master =
+            placement.filter(|placement| placement.cluster.as_ref().is_some_and(|cluster| cluster.is_master()));
         let resource_managers = args.web.addresses(master.map_or(LOCALHOST, |master| &master.hostname))?;
         Ok(Self { args, google, resource_managers })
     }
 
     /// Where this machine is; `None` where that does not matter or is not known.
-    pub fn whereabouts(&self) -> Option<&Whereabouts> {
-        self.google.as_ref().map(|google| &google.whereabouts)
+    pub fn placement(&self) -> Option<&Placement> {
+        self.google.as_ref()?.whereabouts.placement.as_ref()
     }
 
     fn google(&self) -> Result<&Google, Failure> {
@@ -122,7 +123,8 @@ impl<'a> Site<'a> {
         }
         let needed = "run needs --exclude-file: workers are drained through YARN's exclude file";
         let property = self.rest()?.property(EXCLUDE_PATH).await;
-        let property = property.map_err(|error| anyhow!("{needed}. The ResourceManager does not say which: {error}"))?;
+        let property =
+            property.map_err(|error| anyhow!("{needed}. The ResourceManager does not say which: {error}"))?;
         let path = property.filter(|path| !path.is_empty());
         let path = path.with_context(|| format!("{needed}, and the ResourceManager has none: set {EXCLUDE_PATH}"))?;
         if !std::path::Path::new(&path).is_file() {

@@ -39,10 +39,10 @@ impl StateStore for AnyStore {
         }
     }
 
-    async fn release(&mut self, state: &State) -> Result<(), PortError> {
+    async fn release(&mut self) -> Result<(), PortError> {
         match self {
-            Self::File(store) => store.release(state).await,
-            Self::Object(store) => store.release(state).await,
+            Self::File(store) => store.release().await,
+            Self::Object(store) => store.release().await,
         }
     }
 }

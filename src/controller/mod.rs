@@ -143,8 +143,8 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
     ///
     /// # Errors
     /// It stays held, as after a crash.
-    pub async fn release(&mut self) -> Result<(), PortError> {
-        self.store.release(&self.saved).await
+    pub async fn let_go_of_state(&mut self) -> Result<(), PortError> {
+        self.store.release().await
     }
 
     /// One turn: looks at everything, decides, acts, tells the journal.

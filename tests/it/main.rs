@@ -159,6 +159,8 @@ mod real_drain;
 mod real_provider;
 // Both Hadoop lines, both ways of giving orders, both forms of the exclude file, a failover.
 mod real_reads;
+// The scene on a Dataproc cluster of NodeManagers: grown by PATCH, shrunk by repair.
+mod real_dataproc;
 // The example that the README names first, to its end and interrupted.
 mod real_demo;
 // From pending to the order sent: measured.

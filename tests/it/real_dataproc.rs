@@ -92,7 +92,7 @@ fn the_scene_grows_by_patch_and_shrinks_by_repair_and_nothing_is_killed() {
     for one in &ended {
         assert_eq!((one.final_status.as_str(), one.lost), ("SUCCEEDED", 0), "{one:?}");
     }
-    eventually("two workers are left", SCENE_MAX, || cloud.cluster("gpu1").worker_names().len() == 2);
+    eventually("two workers are left", SCENE_MAX, || cloud.cluster("gpu1").primaries().len() == 2);
     eventually("no order is open", SCENE_MAX, || state(&lab)["operations"] == Value::Array(Vec::new()));
     eventually("all exclude entries are taken back", SCENE_MAX, || excluded(&lab).trim().is_empty());
 
@@ -107,7 +107,8 @@ fn the_scene_grows_by_patch_and_shrinks_by_repair_and_nothing_is_killed() {
     assert!(!repairs.is_empty());
     let pool = |order: &&&Recorded| order.body["nodePools"][0]["id"] == "PRIMARY_WORKER_POOL";
     assert!(repairs.iter().all(|order| pool(&order)));
-    let killed: Vec<_> = notes(&lab).into_iter().filter(|note| note.contains("lost") || note.contains("ended")).collect();
+    let killed: Vec<_> =
+        notes(&lab).into_iter().filter(|note| note.contains("lost") || note.contains("ended")).collect();
     assert_eq!(killed, Vec::<String>::new());
     let told = std::fs::read_to_string(&log).unwrap();
     assert!(told.contains("SCALE_UP") && told.contains("SCALE_DOWN"), "{told}");

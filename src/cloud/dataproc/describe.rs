@@ -117,7 +117,7 @@ pub(super) fn readiness(cluster: &Cluster, target: &Target) -> Readiness {
 }
 
 /// Two autoscalers on one cluster undo what the other did.
-fn rival(policy_uri: &str, Target { region, cluster, .. }: &Target) -> String {
+pub(super) fn rival(policy_uri: &str, Target { region, cluster, .. }: &Target) -> String {
     format!(
         "Dataproc scales cluster {cluster} itself, by its policy {}; detach it: gcloud dataproc clusters update {cluster} \
          --region {region} --disable-autoscaling",

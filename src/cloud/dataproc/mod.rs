@@ -76,6 +76,8 @@ pub struct DataprocProvider {
     target: Target,
     scale_down: ScaleDown,
     names: WorkerNames,
+    /// Whether a policy of Dataproc's own may be attached.
+    beside_a_policy: bool,
     /// What was described last.
     described: Mutex<Option<(Cluster, Arc<Capacity>)>>,
     /// Held while an order is given: there is never a second one beside it.
@@ -85,7 +87,27 @@ pub struct DataprocProvider {
 impl DataprocProvider {
     /// The workers of this cluster, by the API `dataproc.googleapis.com`. Nothing is sent yet.
     pub fn new(api: Api, target: Target, scale_down: ScaleDown, names: WorkerNames) -> Self {
-        Self { api, target, scale_down, names, described: Mutex::default(), sent: tokio::sync::Mutex::default() }
+        let beside_a_policy = false;
+        Self {
+            api,
+            target,
+            scale_down,
+            names,
+            beside_a_policy,
+            described: Mutex::default(),
+            sent: tokio::sync::Mutex::default(),
+        }
+    }
+
+    /// For a look that changes nothing: a policy of Dataproc's own that is attached is no reason to hold.
+    #[must_use]
+    pub fn beside_a_policy(self) -> Self {
+        Self { beside_a_policy: true, ..self }
+    }
+
+    /// What to do about a policy of Dataproc's own that is attached.
+    pub fn detach_first(&self, policy: &str) -> String {
+        describe::rival(policy, &self.target)
     }
 
     /// The autoscaling policy of Dataproc's own that is attached to the cluster, by its resource name. With one, two
@@ -185,7 +207,10 @@ impl DataprocProvider {
 
 impl Provider for DataprocProvider {
     async fn describe(&self) -> Result<Arc<Capacity>, PortError> {
-        let cluster = read_cluster(&self.api, &self.target).await?;
+        let mut cluster = read_cluster(&self.api, &self.target).await?;
+        if self.beside_a_policy {
+            cluster.policy_uri = None;
+        }
         let mut described = self.described.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((before, capacity)) = described.as_ref()
             && *before == cluster

@@ -14,12 +14,9 @@ use reqwest::Url;
 use serde::Deserialize;
 use tokio::time::timeout;
 
-use super::{
-    Generation, Object, ObjectInfo, Objects, Precondition, Sent, Upload, crc32c, credentials::credentials, named,
-    too_long,
-};
+use super::{Generation, Object, ObjectInfo, Objects, Precondition, Sent, Upload, crc32c, named, too_long};
 use crate::{
-    google::{Api, ApiError, Tokens},
+    google::{Api, ApiError, Tokens, credentials},
     ports::{ErrorKind, PortError},
 };
 
