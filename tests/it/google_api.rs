@@ -130,7 +130,7 @@ async fn when_to_come_back_is_read_from_the_answer() {
 #[tokio::test]
 async fn silence_and_drips_end_in_time() {
     let head = "HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n";
-    for reply in [Reply::Silence, Reply::Drip(Vec::new()), Reply::Drip(head.into())] {
+    for reply in [Reply::Silence, Reply::Drip(b"HTTP/1.1 200 OK\r\nx: ".to_vec()), Reply::Drip(head.into())] {
         let began = Instant::now();
         let error = answered(reply, SHORT).await.unwrap_err();
         assert!(began.elapsed() < LONG);
