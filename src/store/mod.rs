@@ -2,7 +2,13 @@
 
 pub mod decision_log;
 mod decision_reader;
+mod document;
 mod file;
+mod object_policy;
+mod object_state;
+pub mod objects;
 
 pub use decision_log::DecisionLog;
 pub use file::FileStore;
+pub use object_policy::ObjectPolicy;
+pub use object_state::{ObjectStateStore, RENEW_AFTER, STALE_AFTER};
