@@ -17,7 +17,7 @@ use crate::ports::{ErrorKind, PortError};
 pub const METADATA_HOST: &str = "metadata.google.internal";
 
 /// How long one question may take: it is answered by the machine's own host.
-pub const METADATA_TIME_LIMIT: Duration = Duration::from_secs(2);
+pub const METADATA_TIME_LIMIT: Duration = Duration::from_secs(3);
 
 /// The header that asks for, and proves, the real one.
 const FLAVOR: &str = "Metadata-Flavor";
@@ -76,7 +76,7 @@ impl Metadata {
             PortError::new(ErrorKind::Permanent, text)
         };
         let url: Url = format!("http://{host}/computeMetadata/v1/").parse().map_err(|_| wrong())?;
-        if host.contains(['/', '@', '?', '#']) || !url.has_host() {
+        if host.is_empty() || host.contains(['/', '@', '?', '#']) || !url.has_host() {
             return Err(wrong());
         }
         Ok(Self { client: exchange::client(&url, limit)?, base: url, limit })

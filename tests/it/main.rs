@@ -66,8 +66,12 @@ mod policy_file;
 mod policy_properties;
 
 // -- Google Cloud
+// Requests: what refusals mean, and answers that are late, broken, huge or none.
+mod google_api;
 // Tokens: each kind of credentials against stand-ins, renewal, failures, and that none is shown.
 mod google_identity;
+// Where we are, and whether this node acts.
+mod google_whereabouts;
 
 // -- The simulator's inputs
 // Jobs drawn at random: rates, bursts, sizes, and the very jobs of a seed.
