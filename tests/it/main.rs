@@ -20,6 +20,10 @@ mod case_reader;
 mod daemon;
 // The controller's ports over the little world.
 mod fake_ports;
+// A stand-in for Google's services, over one simulated cloud.
+mod fake_google;
+// What the stand-in for Google's services does and refuses.
+mod fake_google_rules;
 // A web server that misbehaves as told.
 mod fake_http;
 // An admin port of ours that misbehaves as told.
