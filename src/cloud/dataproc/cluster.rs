@@ -80,7 +80,7 @@ impl Cluster {
         let state = state.filter(|state| !state.is_empty()).ok_or_else(|| lacks("`status.state`"))?;
         let config = config.ok_or_else(|| lacks("`config`"))?;
         let group = |field: &str, group: Option<WireGroup>| {
-            group.map(|group| group.read()).transpose().map_err(|why| {
+            group.map(WireGroup::read).transpose().map_err(|why| {
                 PortError::transient(format!("what Dataproc says of cluster `{name}`: config.{field}{why}"))
             })
         };
