@@ -10,6 +10,7 @@ mod live_view;
 pub mod plan;
 pub mod plan_view;
 pub mod policy_file;
+pub mod publish;
 pub mod record;
 pub mod run;
 pub mod schema;
@@ -64,6 +65,8 @@ pub enum Command {
     Simulate(Box<simulate::Args>),
     /// Check policy and scenario files: every error with line, column and a caret, and warnings about what will hurt
     Validate(validate::Args),
+    /// Put files where clusters fetch them (init actions, policies, this program): a bucket or a folder, with a manifest
+    Publish(publish::Args),
     /// Print the JSON Schema of policy files, or of scenario files, for editors
     Schema(schema::Args),
 }
@@ -92,6 +95,7 @@ fn execute(command: Command) -> ExitCode {
         Command::Demo(args) => demo::run(&args),
         Command::Simulate(args) => simulate::run(&args),
         Command::Validate(args) => validate::run(&args),
+        Command::Publish(args) => publish::run(&args),
         Command::Schema(args) => schema::run(&args),
     }
 }

@@ -7,6 +7,7 @@ mod file;
 mod object_policy;
 mod object_state;
 pub mod objects;
+pub mod publish;
 
 pub use decision_log::DecisionLog;
 pub use file::FileStore;
