@@ -4,6 +4,7 @@ pub mod connect;
 pub mod demo;
 pub mod exit;
 pub mod explain;
+pub mod google;
 mod journals;
 pub mod live;
 mod live_view;
@@ -19,6 +20,7 @@ mod sim_input;
 mod sim_report;
 mod sim_runs;
 pub mod simulate;
+pub mod standing;
 mod terminal;
 pub mod validate;
 pub mod wall_clock;
@@ -66,7 +68,7 @@ pub enum Command {
     /// Check policy and scenario files: every error with line, column and a caret, and warnings about what will hurt
     Validate(validate::Args),
     /// Put files where clusters fetch them (init actions, policies, this program): a bucket or a folder, with a manifest
-    Publish(publish::Args),
+    Publish(Box<publish::Args>),
     /// Print the JSON Schema of policy files, or of scenario files, for editors
     Schema(schema::Args),
 }

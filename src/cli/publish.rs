@@ -10,11 +10,10 @@ use std::{
 
 use anyhow::anyhow;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use reqwest::Url;
 
-use super::{connect::Failure, exit, terminal, wall_clock::WallClock};
+use super::{connect::Failure, exit, google, terminal, wall_clock::WallClock};
 use crate::{
-    google::{self, Endpoints, Tokens},
+    google::TIME_LIMIT_DEFAULT,
     ports::{Clock, ErrorKind, PortError},
     store::{
         objects::{AnyObjects, BucketObjects, Destination, FolderObjects, Objects, Sent},
@@ -38,10 +37,9 @@ pub struct Args {
     /// Say what would be uploaded, and write nothing
     #[arg(long)]
     pub dry_run: bool,
-    // SEAM: the options of all commands that ask Google (credentials, endpoints) take this one's place.
-    /// Where Cloud Storage answers, if not at Google's own address: https, or http on this machine
-    #[arg(long, value_name = "URL", env = "YARN_AUTOSCALER_STORAGE_ENDPOINT", value_parser = google::endpoint)]
-    pub storage_endpoint: Option<Url>,
+    /// Who asks, and where Cloud Storage answers.
+    #[command(flatten)]
+    pub google: google::Args,
 }
 
 /// Publishes.
@@ -59,35 +57,29 @@ fn publish(args: &Args) -> Result<(), Failure> {
         return Err(anyhow!("there is no file in what was named").into());
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let outcome = runtime.block_on(upload(args, &collected)).map_err(failed);
+    let outcome = runtime.block_on(upload(args, &collected));
     // A name that is being looked up sits on a thread of its own and must not hold up the end.
     runtime.shutdown_background();
     terminal::tell(&summary(args, &collected, &outcome?))?;
     Ok(())
 }
 
-async fn upload(args: &Args, collected: &Collected) -> Result<(String, Outcome), PortError> {
+async fn upload(args: &Args, collected: &Collected) -> Result<(String, Outcome), Failure> {
     let (objects, prefix) = objects(args).await?;
     let target = Target { objects: &objects, prefix: &prefix, dry_run: args.dry_run };
     let bars = Bars::new(collected);
-    let outcome = target.publish(&collected.files, WallClock::default().now(), &bars).await?;
+    let outcome = target.publish(&collected.files, WallClock::default().now(), &bars).await.map_err(failed)?;
     bars.bar.finish_and_clear();
     Ok((objects.address(&outcome.manifest_object), outcome))
 }
 
 /// The destination behind its adapter, and how names begin there.
-async fn objects(args: &Args) -> Result<(AnyObjects, String), PortError> {
+async fn objects(args: &Args) -> Result<(AnyObjects, String), Failure> {
     match &args.destination {
         Destination::Folder(folder) => Ok((AnyObjects::Folder(FolderObjects::open(folder)?), String::new())),
         Destination::Bucket { bucket, path } => {
-            let permanent = |text| PortError::new(ErrorKind::Permanent, text);
-            let endpoint = match &args.storage_endpoint {
-                Some(endpoint) => endpoint.clone(),
-                None => Endpoints::public().map_err(permanent)?.storage,
-            };
-            // SEAM: the tokens of the options that take the place of `storage_endpoint`.
-            let tokens = Arc::new(Tokens::anonymous());
-            let objects = BucketObjects::new(bucket, &endpoint, tokens, google::TIME_LIMIT_DEFAULT).await?;
+            let (endpoint, tokens) = (args.google.endpoints()?.storage, args.google.tokens()?);
+            let objects = BucketObjects::new(bucket, &endpoint, tokens, TIME_LIMIT_DEFAULT).await?;
             Ok((AnyObjects::Bucket(objects), path.clone()))
         }
     }

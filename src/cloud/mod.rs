@@ -2,7 +2,7 @@
 
 pub mod command;
 mod command_wire;
-mod worker_names;
+pub mod worker_names;
 
 pub use command::{CommandProvider, TIME_LIMIT_DEFAULT};
 pub use worker_names::WorkerNames;

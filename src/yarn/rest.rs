@@ -103,6 +103,15 @@ impl ResourceManager {
         self.in_time(self.active()).await.map(|active| active.info)
     }
 
+    /// What the ResourceManager at the first address says of itself, standby or not: `ACTIVE`, `STANDBY`,
+    /// `INITIALIZING` …; empty where there is no high availability.
+    ///
+    /// # Errors
+    /// As [`Self::observe`], but for a standby.
+    pub async fn ha_state(&self) -> Result<String, PortError> {
+        self.in_time(self.info_at(0)).await.map(|(_, info)| info.ha_state)
+    }
+
     async fn read_all(&self) -> Result<Observation, PortError> {
         let active = self.active().await?;
         let (metrics, nodes, applications) = try_join!(
@@ -148,13 +157,18 @@ impl ResourceManager {
     }
 
     async fn ask(&self, index: usize) -> Result<(usize, Active), PortError> {
-        let base = self.bases[index].clone();
-        let answer = self.http.get(document(&base, "info")?).await?;
-        let info = parsed(&answer, wire::info)?;
+        let (from, info) = self.info_at(index).await?;
         if !info.is_active() {
-            return Err(PortError::transient(format!("{} is {}, not ACTIVE", answer.from, info.ha_state)));
+            return Err(PortError::transient(format!("{from} is {}, not ACTIVE", info.ha_state)));
         }
-        Ok((index, Active { base, from: answer.from, info }))
+        Ok((index, Active { base: self.bases[index].clone(), from, info }))
+    }
+
+    /// Who answers at this address, and what it says of itself.
+    async fn info_at(&self, index: usize) -> Result<(String, Info), PortError> {
+        let answer = self.http.get(document(&self.bases[index], "info")?).await?;
+        let info = parsed(&answer, wire::info)?;
+        Ok((answer.from, info))
     }
 
     pub(super) async fn in_time<T>(&self, work: impl Future<Output = Result<T, PortError>>) -> Result<T, PortError> {

@@ -20,6 +20,8 @@ mod daemon;
 mod fake_ports;
 // A web server that misbehaves as told.
 mod fake_http;
+// A web service that reads bodies, keeps connections and answers as told.
+mod fake_service;
 // An admin port of ours that misbehaves as told.
 mod fake_rpc;
 // A scene as it was played, and where two plays differ.
@@ -54,6 +56,10 @@ mod policy_diagnostics;
 mod policy_file;
 // Round trips, and texts at random.
 mod policy_properties;
+
+// -- Google Cloud
+// Tokens: each kind of credentials against stand-ins, renewal, failures, and that none is shown.
+mod google_identity;
 
 // -- The simulator's inputs
 // Jobs drawn at random: rates, bursts, sizes, and the very jobs of a seed.

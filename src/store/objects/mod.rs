@@ -5,7 +5,6 @@
 
 mod bucket;
 mod crc32c;
-mod credentials;
 mod folder;
 mod place;
 
