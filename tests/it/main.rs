@@ -18,6 +18,10 @@ mod case_reader;
 mod daemon;
 // The controller's ports over the little world.
 mod fake_ports;
+// A stand-in for Google's services, over one simulated cloud.
+mod fake_google;
+// What the stand-in for Google's services does and refuses.
+mod fake_google_rules;
 // A web server that misbehaves as told.
 mod fake_http;
 // A web service that reads bodies, keeps connections and answers as told.
