@@ -14,6 +14,7 @@ pub mod plan_view;
 pub mod policy_file;
 mod policy_source;
 pub mod provider;
+pub mod publish;
 pub mod record;
 pub mod run;
 pub mod schema;
@@ -71,6 +72,8 @@ pub enum Command {
     Simulate(Box<simulate::Args>),
     /// Check policy and scenario files: every error with line, column and a caret, and warnings about what will hurt
     Validate(validate::Args),
+    /// Put files where clusters fetch them (init actions, policies, this program): a bucket or a folder, with a manifest
+    Publish(Box<publish::Args>),
     /// Print the JSON Schema of policy files, or of scenario files, for editors
     Schema(schema::Args),
 }
@@ -99,6 +102,7 @@ fn execute(command: Command) -> ExitCode {
         Command::Demo(args) => demo::run(&args),
         Command::Simulate(args) => simulate::run(&args),
         Command::Validate(args) => validate::run(&args),
+        Command::Publish(args) => publish::run(&args),
         Command::Schema(args) => schema::run(&args),
     }
 }

@@ -10,6 +10,7 @@ mod line_file;
 mod object_policy;
 mod object_state;
 pub mod objects;
+pub mod publish;
 
 pub use autoscaler_log::AutoscalerLog;
 pub use decision_log::DecisionLog;

@@ -114,10 +114,14 @@ mod exclude_file;
 mod instance_group_provider;
 // The live display: what it shows, and how it redraws.
 mod live;
+// The policy in an object: when a change is noticed, and how often it is reported.
+mod object_policy;
 // The state in an object: one holder among many, leases, lost answers, take-overs.
 mod object_state;
 // Objects in a folder and in a bucket: whole or not there, one winner.
 mod objects;
+// `publish`: what is uploaded and what not, the manifest, interruptions, words and exit codes.
+mod publish;
 // A plan's text: columns, long lists, much that is nothing.
 mod plan_text;
 // One holder, compare-and-swap, crashes, foreign documents.

@@ -25,7 +25,10 @@ use yarn_autoscaler::{
     },
 };
 
-use crate::objects::{folder, wait};
+use crate::{
+    fake_google::{FakeGoogle, FakeOptions, Misbehaviour, Rule},
+    objects::{bucket, folder, opened, wait},
+};
 
 const NAME: &str = "state.json";
 
@@ -317,6 +320,36 @@ fn of_eight_at_a_folder_one_holds_the_state() {
     let path: &Path = folder.path();
     one_of_eight(|| FolderObjects::open(path).unwrap());
     assert_eq!(fs::read_dir(path).unwrap().count(), 2, "the state and the lock");
+}
+
+#[test]
+fn of_eight_at_a_bucket_one_holds_the_state() {
+    let fake = FakeGoogle::start(FakeOptions::default());
+    one_of_eight(|| opened(&fake));
+}
+
+#[test]
+fn a_bucket_that_loses_answers_loses_no_state() {
+    let fake = FakeGoogle::start(FakeOptions::default());
+    wait(async {
+        let mut holder = ObjectStateStore::new(bucket(&fake).await, NAME, at(0));
+        holder.load().await.unwrap();
+        for (figure, once) in [
+            (1, Misbehaviour::DroppedAfter),
+            (2, Misbehaviour::UnavailableAfter),
+            (3, Misbehaviour::PreconditionFailed),
+            (4, Misbehaviour::Truncated),
+        ] {
+            fake.misbehave(Rule::once("POST", "upload", once));
+            holder.save(&state(figure)).await.unwrap();
+            let stored = ObjectStateStore::peek(&bucket(&fake).await, NAME).await.unwrap();
+            assert_eq!(stored.provider_failures, figure);
+        }
+        let other = ObjectStateStore::new(bucket(&fake).await, NAME, at(60)).load().await.unwrap_err();
+        assert!(other.text.starts_with("state object gs://b/state.json is held by pid "), "{other}");
+        holder.release().await.unwrap();
+        ObjectStateStore::new(bucket(&fake).await, NAME, at(61)).load().await.unwrap();
+    });
 }
 
 /// What somebody does.

@@ -3,15 +3,20 @@
 use std::{
     fs,
     os::unix::fs::symlink,
+    sync::atomic::{AtomicU64, Ordering},
     sync::{Arc, Barrier},
     thread,
+    time::Duration,
 };
 
 use tempfile::TempDir;
 use yarn_autoscaler::{
+    google::{Credentials, METADATA_TIME_LIMIT, Metadata, Timing, Tokens},
     ports::{ErrorKind, PortError},
-    store::objects::{FolderObjects, Generation, Object, Objects, Precondition, Upload},
+    store::objects::{BucketObjects, FolderObjects, Generation, Object, Objects, Precondition, Upload, crc32c},
 };
+
+use crate::fake_google::{FakeGoogle, FakeOptions, Misbehaviour, Rule};
 
 const LIMIT: u64 = 1 << 20;
 
@@ -184,4 +189,157 @@ fn a_writer_that_stands_still_is_waited_for() {
         written.unwrap();
     });
     writer.join().unwrap();
+}
+
+/// The fake's bucket `b`, asked by nobody in particular.
+pub async fn bucket(fake: &FakeGoogle) -> BucketObjects {
+    bucket_called("b", fake, Tokens::anonymous(), Duration::from_secs(10)).await
+}
+
+async fn bucket_called(name: &str, fake: &FakeGoogle, tokens: Tokens, limit: Duration) -> BucketObjects {
+    BucketObjects::new(name, &fake.url().parse().unwrap(), Arc::new(tokens), limit).await.unwrap()
+}
+
+/// How many requests of this method had this in their path.
+fn count(fake: &FakeGoogle, method: &str, path: &str) -> usize {
+    fake.requests().iter().filter(|request| request.method == method && request.path.contains(path)).count()
+}
+
+#[test]
+fn a_bucket_keeps_the_contract() {
+    let fake = FakeGoogle::start(FakeOptions::default());
+    wait(async { keeps_the_contract(&bucket(&fake).await).await });
+}
+
+#[test]
+fn no_write_to_a_bucket_is_lost() {
+    let fake = FakeGoogle::start(FakeOptions::default());
+    counted_by_eight(|| opened(&fake));
+}
+
+/// A bucket where there is a runtime already.
+pub fn opened(fake: &FakeGoogle) -> BucketObjects {
+    thread::scope(|scope| scope.spawn(|| wait(bucket(fake))).join().unwrap())
+}
+
+#[test]
+fn a_listing_has_all_its_pages() {
+    let fake = FakeGoogle::start(FakeOptions::default());
+    for number in 0..2100 {
+        fake.put_object("b", &format!("many/{number:04}"), "x");
+    }
+    let listed = wait(async { bucket(&fake).await.list("many/").await }).unwrap();
+    assert_eq!(listed.len(), 2100);
+    assert_eq!(listed[2099].name, "many/2099");
+    assert_eq!(listed[0].crc32c, Some(crc32c(b"x")));
+    assert_eq!(count(&fake, "GET", "/o"), 3);
+}
+
+#[test]
+fn what_a_bucket_refuses_is_told_with_what_would_be_right() {
+    let fake = FakeGoogle::start(FakeOptions::default());
+    wait(async {
+        let nowhere = bucket_called("nowhere", &fake, Tokens::anonymous(), Duration::from_secs(10)).await;
+        for error in [
+            nowhere.get("x", LIMIT).await.unwrap_err(),
+            nowhere.list("").await.unwrap_err(),
+            put(&nowhere, "x", "", Precondition::None).await.unwrap_err(),
+            nowhere.delete("x", Precondition::None).await.unwrap_err(),
+        ] {
+            assert_eq!(error.kind, ErrorKind::NotFound, "{error}");
+            assert!(
+                error.text.contains("The specified bucket does not exist. (is there a bucket gs://nowhere?)"),
+                "{error}"
+            );
+        }
+        let objects = bucket(&fake).await;
+        fake.misbehave(Rule::once("POST", "upload", Misbehaviour::Denied("storage.objects.create")));
+        let error = put(&objects, "x", "", Precondition::None).await.unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Denied);
+        assert!(error.text.starts_with("writing gs://b/x: 403 "), "{error}");
+        assert!(error.text.contains("'storage.objects.create' denied"), "{error}");
+        assert!(error.text.contains("roles/storage.objectUser on gs://b"), "{error}");
+        for strange in [Misbehaviour::Malformed, Misbehaviour::Instead("{}".into())] {
+            fake.misbehave(Rule::once("GET", "/b/b/o", strange));
+            let error = objects.list("").await.unwrap_err();
+            assert_eq!(error.kind, ErrorKind::Transient, "an answer that is no listing is no empty one: {error}");
+        }
+    });
+}
+
+#[test]
+fn what_may_pass_is_tried_again_and_not_for_ever() {
+    let fake = FakeGoogle::start(FakeOptions::default());
+    wait(async {
+        let objects = bucket(&fake).await;
+        for once in [
+            Misbehaviour::Unavailable,
+            Misbehaviour::UnavailableAfter,
+            Misbehaviour::DroppedBefore,
+            Misbehaviour::DroppedAfter,
+        ] {
+            let name = format!("{once:?}");
+            fake.misbehave(Rule::once("POST", "upload", once));
+            put(&objects, &name, "x", Precondition::Absent).await.unwrap();
+        }
+        fake.misbehave(Rule::once("POST", "upload", Misbehaviour::Unavailable).times(4));
+        let error = put(&objects, "never", "x", Precondition::Absent).await.unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Transient, "{error}");
+        assert!(error.text.contains("writing gs://b/never: 503 "), "{error}");
+        put(&objects, "never", "x", Precondition::Absent).await.unwrap();
+    });
+}
+
+#[test]
+fn a_call_that_hangs_ends_within_its_limit() {
+    let fake = FakeGoogle::start(FakeOptions::default());
+    wait(async {
+        let objects = bucket_called("b", &fake, Tokens::anonymous(), Duration::from_millis(300)).await;
+        fake.misbehave(Rule::once("POST", "upload", Misbehaviour::SilenceAfter));
+        let error = put(&objects, "x", "done", Precondition::Absent).await.unwrap_err();
+        assert_eq!((error.kind, &*error.text), (ErrorKind::Transient, "writing gs://b/x: no answer within 0.3 s"));
+        fake.misbehave(Rule::once("GET", "/o/x", Misbehaviour::Silence));
+        assert_eq!(objects.get("x", LIMIT).await.unwrap_err().kind, ErrorKind::Transient);
+        fake.misbehave(Rule::once("GET", "/b/b/o", Misbehaviour::Silence));
+        assert_eq!(objects.list("").await.unwrap_err().kind, ErrorKind::Transient);
+    });
+    assert_eq!(fake.object("b", "x").unwrap(), b"done", "it was done all the same");
+}
+
+#[test]
+fn a_large_upload_is_resumed_and_tells_how_far_it_is() {
+    const SIZE: usize = 17 << 20;
+    let fake = FakeGoogle::start(FakeOptions::default());
+    fake.misbehave(Rule::once("PUT", "upload", Misbehaviour::DroppedBefore));
+    let bytes: Vec<u8> = (0..SIZE).map(|index| u8::try_from(index % 251).unwrap()).collect();
+    let sent = Arc::new(AtomicU64::new(0));
+    let told = sent.clone();
+    wait(async {
+        let upload = Upload {
+            bytes: bytes.clone().into(),
+            content_type: "application/octet-stream",
+            sent: Some(Arc::new(move |sent| told.store(sent, Ordering::SeqCst))),
+        };
+        bucket(&fake).await.put("bin/large", upload, Precondition::Absent).await.unwrap();
+    });
+    assert_eq!(sent.load(Ordering::SeqCst), SIZE as u64);
+    assert!(fake.object("b", "bin/large").unwrap() == bytes, "what arrived is what was sent");
+    assert_eq!(count(&fake, "POST", "upload"), 1, "one session");
+    assert!(count(&fake, "PUT", "upload") >= 2, "which was taken up again");
+}
+
+#[test]
+fn the_token_is_sent_and_shown_nowhere() {
+    let fake = FakeGoogle::start(FakeOptions { tokens_demanded: true, ..FakeOptions::default() });
+    wait(async {
+        let error = put(&bucket(&fake).await, "x", "", Precondition::None).await.unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Denied, "{error}");
+        let metadata = Metadata::new(&fake.host(), METADATA_TIME_LIMIT).unwrap();
+        let tokens = Tokens::new(Credentials::Metadata(metadata), Timing::default());
+        let objects = bucket_called("b", &fake, tokens, Duration::from_secs(10)).await;
+        put(&objects, "x", "", Precondition::None).await.unwrap();
+        assert_eq!(objects.list("").await.unwrap().len(), 1);
+        objects.delete("x", Precondition::None).await.unwrap();
+        assert_eq!(format!("{objects:?}"), "BucketObjects(gs://b)");
+    });
 }

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 use super::{Generation, Object, ObjectInfo, Objects, Precondition, Sent, Upload, crc32c, named, too_long};
 use crate::{
-    google::{Api, ApiError, Tokens, credentials},
+    google::{Api, ApiError, Tokens, credentials, path_part},
     ports::{ErrorKind, PortError},
 };
 
@@ -82,8 +82,8 @@ impl BucketObjects {
 
     /// A path of the JSON API.
     fn path(&self, name: Option<&str>) -> String {
-        let name = name.map(|name| format!("/{}", encoded(name))).unwrap_or_default();
-        format!("storage/v1/b/{}/o{name}", encoded(&self.bucket))
+        let name = name.map(|name| format!("/{}", path_part(name))).unwrap_or_default();
+        format!("storage/v1/b/{}/o{name}", path_part(&self.bucket))
     }
 
     /// One call of the library, which does not bound an attempt that hangs: so it is done here.
@@ -311,23 +311,9 @@ fn is_about_the_bucket(error: &ApiError) -> bool {
     text.contains("bucket") && !text.contains("no such object")
 }
 
-/// A part of a path: all but the unreserved characters as `%XX`, the slash among them.
-fn encoded(part: &str) -> String {
-    let one = |byte: u8| match byte {
-        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
-        _ => format!("%{byte:02X}"),
-    };
-    part.bytes().map(one).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_are_one_part_of_a_path() {
-        assert_eq!(encoded("init/a b+ü.sh"), "init%2Fa%20b%2B%C3%BC.sh");
-    }
 
     #[test]
     fn a_missing_bucket_is_not_a_missing_object() {
