@@ -98,6 +98,8 @@ mod decision_log;
 mod exclude_file;
 // The provider `instance-group`: what is asked of Compute Engine, what is made of its answers, what is withdrawn.
 mod instance_group_provider;
+// What every provider promises: the command, the simulator, Dataproc, instance groups.
+mod provider_contract;
 // The live display: what it shows, and how it redraws.
 mod live;
 // A plan's text: columns, long lists, much that is nothing.
