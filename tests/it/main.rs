@@ -112,6 +112,8 @@ mod decision_log;
 mod exclude_file;
 // The provider `instance-group`: what is asked of Compute Engine, what is made of its answers, what is withdrawn.
 mod instance_group_provider;
+// What every provider promises: the command, the simulator, Dataproc, instance groups.
+mod provider_contract;
 // The live display: what it shows, and how it redraws.
 mod live;
 // The policy in an object: when a change is noticed, and how often it is reported.
