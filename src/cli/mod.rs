@@ -5,7 +5,7 @@ pub mod demo;
 pub mod exit;
 pub mod explain;
 pub mod google;
-mod journals;
+pub mod journals;
 pub mod live;
 mod live_view;
 pub mod place;
@@ -83,7 +83,7 @@ pub fn main() -> ExitCode {
     let cli = Cli::parse();
     // The live display redraws the terminal; a log in between would tear it. The display tells the same.
     let is_live = match &cli.command {
-        Command::Run(args) => args.live,
+        Command::Run(args) => args.journals.live,
         Command::Demo(_) => true,
         _ => false,
     };

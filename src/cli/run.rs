@@ -1,7 +1,6 @@
 //! `run`: the daemon. The composition root: the only place where the controller meets its adapters.
 
 use std::{
-    path::PathBuf,
     process::ExitCode,
     sync::{Arc, atomic::AtomicBool, atomic::Ordering},
     time::Duration,
@@ -14,7 +13,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use super::{
     connect::{self, Failure},
     exit,
-    journals::Journals,
+    journals::{self, Journals},
     place::StatePlace,
     provider::AnyProvider,
     site::Site,
@@ -34,6 +33,9 @@ pub const DEFAULT_STATE: &str = "/var/lib/yarn-autoscaler/state.json";
 /// would do, and the state knows what was begun.
 const GRACE: Duration = Duration::from_millis(700);
 
+/// The same where the state is in a bucket, which is then let go of.
+const GRACE_OBJECT: Duration = Duration::from_secs(3);
+
 /// The daemon: watches YARN and resizes the cluster by the policy.
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -44,15 +46,12 @@ pub struct Args {
     /// one ends with code 5
     #[arg(long, value_name = "FILE|gs://…", env = "YARN_AUTOSCALER_STATE", default_value = DEFAULT_STATE)]
     pub state: StatePlace,
-    /// Appends each decision with its reasons as a JSON line; `explain` reads it
-    #[arg(long, value_name = "FILE", env = "YARN_AUTOSCALER_DECISION_LOG")]
-    pub decision_log: Option<PathBuf>,
+    /// What is written down.
+    #[command(flatten)]
+    pub journals: journals::Args,
     /// Who acts, of several masters.
     #[command(flatten)]
     pub standing: standing::Args,
-    /// Show the loop live in this terminal, on stdout
-    #[arg(long)]
-    pub live: bool,
 }
 
 /// Runs until it is told to stop.
@@ -72,9 +71,10 @@ async fn serve(args: &Args) -> Result<(), Failure> {
     // First of all: a signal that comes before anybody listens would end the process in its own way.
     let signals = Signals::listen().context("cannot listen for signals")?;
     let (clock, reload) = (WallClock::default(), Arc::new(AtomicBool::new(false)));
+    let grace = if matches!(args.state, StatePlace::File(_)) { GRACE } else { GRACE_OBJECT };
     tokio::select! {
         result = act(args, &clock, &reload) => result,
-        result = obey_signals(signals, &clock, &reload) => result,
+        result = obey_signals(signals, &clock, &reload, grace) => result,
     }
 }
 
@@ -86,6 +86,7 @@ async fn act(args: &Args, clock: &WallClock, reload: &Arc<AtomicBool>) -> Result
         match standing::standing(placement, &local, args.standing.standby).await? {
             Standing::Acts => {}
             Standing::Rests(why) => {
+                standing::tell_systemd(&why);
                 tracing::info!("{why}");
                 return Ok(());
             }
@@ -104,7 +105,7 @@ async fn control(args: &Args, site: &Site<'_>, clock: &WallClock, reload: &Arc<A
     refuse_a_second_autoscaler(&provider).await?;
     let yarn = site.yarn(Some(site.exclude_file().await?))?;
     let store = site.store(&args.state, clock.now()).await?;
-    let journals = Journals::open(args.decision_log.as_deref(), args.live)?;
+    let journals = Journals::open(&args.journals, site.labels())?;
     let ports = (yarn, provider, store, journals, policies);
     let mut controller = Controller::new(ports, policy, args.connect.settings()).await.map_err(halted)?;
     tracing::info!(policy = %args.connect.policy, state = %args.state, "started");
@@ -161,7 +162,12 @@ impl Signals {
 
 /// SIGHUP reads the policy again; SIGTERM and SIGINT end the loop after the tick, or in the middle of it when it takes
 /// too long.
-async fn obey_signals(mut signals: Signals, clock: &WallClock, reload: &AtomicBool) -> Result<(), Failure> {
+async fn obey_signals(
+    mut signals: Signals,
+    clock: &WallClock,
+    reload: &AtomicBool,
+    grace: Duration,
+) -> Result<(), Failure> {
     loop {
         tokio::select! {
             _ = signals.terminate.recv() => break,
@@ -178,7 +184,7 @@ async fn obey_signals(mut signals: Signals, clock: &WallClock, reload: &AtomicBo
     let _ = sd_notify::notify(&[NotifyState::Stopping]);
     clock.stop();
     #[expect(clippy::disallowed_methods, reason = "the shell's own limit; the loop's time is the clock's")]
-    tokio::time::sleep(GRACE).await;
+    tokio::time::sleep(grace).await;
     Ok(())
 }
 

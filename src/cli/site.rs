@@ -33,7 +33,7 @@ use crate::{
     model::{GroupName, State},
     policy::Policy,
     ports::{ErrorKind, PolicyChange, PolicySource, PortError, Provider},
-    store::{FileStore, ObjectPolicy, ObjectStateStore, objects::BucketObjects},
+    store::{FileStore, ObjectPolicy, ObjectStateStore, autoscaler_log::ClusterLabels, objects::BucketObjects},
     yarn::{
         Yarn,
         exclude_file::ExcludeFile,
@@ -99,6 +99,24 @@ impl<'a> Site<'a> {
     /// Where this machine is; `None` where that does not matter or is not known.
     pub fn placement(&self) -> Option<&Placement> {
         self.google.as_ref()?.whereabouts.placement.as_ref()
+    }
+
+    /// Which cluster this is, for logs; what is not known is empty.
+    pub fn labels(&self) -> ClusterLabels {
+        let options = &self.args.google;
+        let said = |option: &Option<String>| option.clone().unwrap_or_default();
+        let known = |found: Option<Result<&str, Failure>>, option| {
+            found.and_then(Result::ok).map_or_else(|| said(option), str::to_owned)
+        };
+        let at = self.google.as_ref().map(|google| &google.whereabouts);
+        let uuid =
+            self.placement().and_then(|placement| placement.cluster.as_ref()).map(|cluster| cluster.uuid.clone());
+        ClusterLabels {
+            project: known(at.map(Whereabouts::project), &options.project),
+            region: known(at.map(Whereabouts::region), &options.region),
+            cluster: known(at.map(Whereabouts::cluster), &options.cluster),
+            uuid: uuid.unwrap_or_default(),
+        }
     }
 
     fn google(&self) -> Result<&Google, Failure> {

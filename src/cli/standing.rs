@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use clap::ValueEnum;
+use sd_notify::NotifyState;
 
 use super::{connect::Failure, exit};
 use crate::{
@@ -74,6 +75,12 @@ pub async fn standing(
     }
 }
 
+/// One that waits, or has nothing to do, is up: systemd would else end it for not having started.
+pub fn tell_systemd(status: &str) {
+    // Without systemd there is nobody to tell.
+    let _ = sd_notify::notify(&[NotifyState::Ready, NotifyState::Watchdog, NotifyState::Status(status)]);
+}
+
 /// How many looks in a row must find that this master is in waiting before it steps back: a ResourceManager that restarts
 /// is a standby for a moment.
 const LOOKS: u32 = 2;
@@ -111,6 +118,7 @@ pub async fn leads(local: &ResourceManager, standby: Standby, pace: Duration) ->
             Standby::Wait if told != why => tracing::info!("waiting until this master is the active one: {why}"),
             Standby::Wait => {}
         }
+        tell_systemd(&why);
         told = why;
         #[expect(clippy::disallowed_methods, reason = "the shell's own wait, before there is a loop with a clock")]
         tokio::time::sleep(pace).await;

@@ -1,5 +1,4 @@
 //! The daemon as a process, on a real YARN: started, signalled, killed, and read from outside.
-#![expect(dead_code, reason = "each test uses a part of it")]
 
 use std::{
     os::unix::net::UnixDatagram,
