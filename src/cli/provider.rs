@@ -84,9 +84,9 @@ pub enum AnyProvider {
     /// See [`ProviderKind::Command`].
     Command(CommandProvider),
     /// See [`ProviderKind::Dataproc`].
-    Dataproc(DataprocProvider),
+    Dataproc(Box<DataprocProvider>),
     /// See [`ProviderKind::InstanceGroup`].
-    InstanceGroup(InstanceGroupProvider),
+    InstanceGroup(Box<InstanceGroupProvider>),
 }
 
 impl Args {
@@ -123,7 +123,7 @@ impl AnyProvider {
     #[must_use]
     pub fn for_a_look(self) -> Self {
         match self {
-            Self::Dataproc(provider) => Self::Dataproc(provider.beside_a_policy()),
+            Self::Dataproc(provider) => Self::Dataproc(Box::new(provider.beside_a_policy())),
             other => other,
         }
     }

@@ -29,7 +29,7 @@ use crate::{
         },
         instance_group::InstanceGroupProvider,
     },
-    google::{Api, Endpoints, Placement, TIME_LIMIT_DEFAULT, Tokens},
+    google::{Api, ClusterPlacement, Endpoints, Placement, TIME_LIMIT_DEFAULT, Tokens},
     model::{GroupName, State},
     policy::Policy,
     ports::{ErrorKind, PolicyChange, PolicySource, PortError, Provider},
@@ -90,8 +90,7 @@ impl<'a> Site<'a> {
             None
         };
         let placement = google.as_ref().and_then(|google| google.whereabouts.placement.as_ref());
-        let master =
-            placement.filter(|placement| placement.cluster.as_ref().is_some_and(|cluster| cluster.is_master()));
+        let master = placement.filter(|placement| placement.cluster.as_ref().is_some_and(ClusterPlacement::is_master));
         let resource_managers = args.web.addresses(master.map_or(LOCALHOST, |master| &master.hostname))?;
         Ok(Self { args, google, resource_managers })
     }
@@ -170,12 +169,12 @@ impl<'a> Site<'a> {
         if machines.provider == ProviderKind::Dataproc {
             let api = google.api(|endpoints| &endpoints.dataproc)?;
             let provider = DataprocProvider::new(api, google.target()?, machines.scale_down(), names);
-            return Ok(AnyProvider::Dataproc(provider));
+            return Ok(AnyProvider::Dataproc(Box::new(provider)));
         }
         let (api, project) = (google.api(|endpoints| &endpoints.compute)?, google.whereabouts.project()?.to_owned());
         let declared = GroupName::ALL.into_iter().filter_map(|group| Some((group, policy.template(group)?.clone())));
         let provider = InstanceGroupProvider::new(api, project, machines.groups(), names);
-        Ok(AnyProvider::InstanceGroup(provider.declaring(declared.collect())))
+        Ok(AnyProvider::InstanceGroup(Box::new(provider.declaring(declared.collect()))))
     }
 
     /// The domain of the workers' names, where YARN knows a machine of this provider by its short name and a domain.
