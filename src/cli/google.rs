@@ -38,16 +38,16 @@ pub struct Args {
     /// Where the machine's metadata server answers (host or host:port)
     #[arg(long, value_name = "HOST", env = "GCE_METADATA_HOST", default_value = METADATA_HOST)]
     pub metadata_host: String,
-    /// Where Dataproc answers [default: https://dataproc.googleapis.com/]
+    /// Where Dataproc answers [default: dataproc.googleapis.com]
     #[arg(long, value_name = "URL", env = "YARN_AUTOSCALER_DATAPROC_ENDPOINT", value_parser = endpoint)]
     pub dataproc_endpoint: Option<Url>,
-    /// Where Compute Engine answers [default: https://compute.googleapis.com/]
+    /// Where Compute Engine answers [default: compute.googleapis.com]
     #[arg(long, value_name = "URL", env = "YARN_AUTOSCALER_COMPUTE_ENDPOINT", value_parser = endpoint)]
     pub compute_endpoint: Option<Url>,
-    /// Where Cloud Storage answers [default: https://storage.googleapis.com/]
+    /// Where Cloud Storage answers [default: storage.googleapis.com]
     #[arg(long, value_name = "URL", env = "YARN_AUTOSCALER_STORAGE_ENDPOINT", value_parser = endpoint)]
     pub storage_endpoint: Option<Url>,
-    /// Where IAM Service Account Credentials answers [default: https://iamcredentials.googleapis.com/]
+    /// Where IAM Service Account Credentials answers [default: iamcredentials.googleapis.com]
     #[arg(long, value_name = "URL", env = "YARN_AUTOSCALER_IAM_ENDPOINT", value_parser = endpoint)]
     pub iam_endpoint: Option<Url>,
     /// The domain of the workers' host names, where `{zone}` stands for the worker's zone [default: this machine's]

@@ -116,7 +116,7 @@ impl Metadata {
 
     /// No machine of that name, or nobody who listens there: no Compute Engine. All else may pass.
     fn unreached(&self, path: &str, error: reqwest::Error) -> MetadataError {
-        let is_absent = error.is_connect() && !error.is_timeout();
+        let is_absent = error.is_connect() && !error.is_timeout() && !self.must_be_there();
         let why = causes(&error.without_url());
         if is_absent {
             return MetadataError::Absent(format!(
@@ -125,6 +125,13 @@ impl Metadata {
             ));
         }
         self.silent(path, &why)
+    }
+
+    /// Whether this machine says itself that it is Google's: then its network is only not up yet.
+    fn must_be_there(&self) -> bool {
+        let product = || std::fs::read_to_string("/sys/class/dmi/id/product_name");
+        self.base.host_str() == Some(METADATA_HOST)
+            && product().is_ok_and(|name| name.contains("Google Compute Engine"))
     }
 
     async fn refused(&self, path: &str, answer: &mut Response) -> MetadataError {

@@ -364,7 +364,8 @@ async fn the_gcloud_command_is_asked_last() {
         for _ in 0..60 {
             match tokens.header().await {
                 Ok(header) => return println!("header: {}", header.unwrap().to_str().unwrap()),
-                Err(error) => println!("error: {:?} {error}", error.kind),
+                Err(error) if error.kind == ErrorKind::Transient => println!("error: Transient {error}"),
+                Err(error) => return println!("error: {:?} {error}", error.kind),
             }
         }
         return;
