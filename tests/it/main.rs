@@ -106,6 +106,8 @@ mod command_provider;
 mod autoscaler_log;
 // Policies from Dataproc: their text, their names, when they are looked at.
 mod dataproc_policy;
+// The provider `dataproc` over the stand-in for Google's services: orders from beginning to end.
+mod dataproc_life;
 // The provider `dataproc` against canned answers: what it describes, what it sends, what it refuses.
 mod dataproc_provider;
 // What is written and what not, rotation, torn lines; `explain` over it.
