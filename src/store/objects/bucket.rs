@@ -146,7 +146,7 @@ impl Objects for BucketObjects {
         let what = format!("writing {}", self.address(name));
         let size = upload.bytes.len() as u64;
         let limit = self.time_limit + Duration::from_secs(size / SLOWEST_LINE);
-        let sum = crc32c::crc32c(&upload.bytes);
+        let sum = crc32c(&upload.bytes);
         let source = Source { bytes: upload.bytes, at: 0, sent: upload.sent };
         let write = self
             .bytes
