@@ -8,9 +8,13 @@ pub mod google;
 mod journals;
 pub mod live;
 mod live_view;
+pub mod place;
 pub mod plan;
 pub mod plan_view;
 pub mod policy_file;
+mod policy_source;
+pub mod provider;
+pub mod publish;
 pub mod record;
 pub mod run;
 pub mod schema;
@@ -19,7 +23,9 @@ mod sim_input;
 mod sim_report;
 mod sim_runs;
 pub mod simulate;
+pub mod site;
 pub mod standing;
+mod state;
 mod terminal;
 pub mod validate;
 pub mod wall_clock;
@@ -66,6 +72,8 @@ pub enum Command {
     Simulate(Box<simulate::Args>),
     /// Check policy and scenario files: every error with line, column and a caret, and warnings about what will hurt
     Validate(validate::Args),
+    /// Put files where clusters fetch them (init actions, policies, this program): a bucket or a folder, with a manifest
+    Publish(Box<publish::Args>),
     /// Print the JSON Schema of policy files, or of scenario files, for editors
     Schema(schema::Args),
 }
@@ -94,6 +102,7 @@ fn execute(command: Command) -> ExitCode {
         Command::Demo(args) => demo::run(&args),
         Command::Simulate(args) => simulate::run(&args),
         Command::Validate(args) => validate::run(&args),
+        Command::Publish(args) => publish::run(&args),
         Command::Schema(args) => schema::run(&args),
     }
 }
