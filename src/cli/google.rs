@@ -38,16 +38,16 @@ pub struct Args {
     /// Where the machine's metadata server answers (host or host:port)
     #[arg(long, value_name = "HOST", env = "GCE_METADATA_HOST", default_value = METADATA_HOST)]
     pub metadata_host: String,
-    /// Where Dataproc answers [default: https://dataproc.googleapis.com/]
+    /// Where Dataproc answers [default: dataproc.googleapis.com]
     #[arg(long, value_name = "URL", env = "YARN_AUTOSCALER_DATAPROC_ENDPOINT", value_parser = endpoint)]
     pub dataproc_endpoint: Option<Url>,
-    /// Where Compute Engine answers [default: https://compute.googleapis.com/]
+    /// Where Compute Engine answers [default: compute.googleapis.com]
     #[arg(long, value_name = "URL", env = "YARN_AUTOSCALER_COMPUTE_ENDPOINT", value_parser = endpoint)]
     pub compute_endpoint: Option<Url>,
-    /// Where Cloud Storage answers [default: https://storage.googleapis.com/]
+    /// Where Cloud Storage answers [default: storage.googleapis.com]
     #[arg(long, value_name = "URL", env = "YARN_AUTOSCALER_STORAGE_ENDPOINT", value_parser = endpoint)]
     pub storage_endpoint: Option<Url>,
-    /// Where IAM Service Account Credentials answers [default: https://iamcredentials.googleapis.com/]
+    /// Where IAM Service Account Credentials answers [default: iamcredentials.googleapis.com]
     #[arg(long, value_name = "URL", env = "YARN_AUTOSCALER_IAM_ENDPOINT", value_parser = endpoint)]
     pub iam_endpoint: Option<Url>,
     /// The domain of the workers' host names, where `{zone}` stands for the worker's zone [default: this machine's]
@@ -138,7 +138,9 @@ impl Args {
     }
 
     fn metadata(&self) -> Result<Metadata, Failure> {
-        Ok(Metadata::new(&self.metadata_host, METADATA_TIME_LIMIT)?)
+        // An empty variable is as good as none.
+        let host = if self.metadata_host.is_empty() { METADATA_HOST } else { &self.metadata_host };
+        Ok(Metadata::new(host, METADATA_TIME_LIMIT)?)
     }
 
     /// Where we are. That something is not known is no failure yet: see [`Whereabouts`].
@@ -155,10 +157,10 @@ impl Args {
         let of_cluster = told.and_then(|told| told.cluster.as_ref());
         let domain = || told.and_then(|told| WorkerNames::of_host(&told.hostname, &told.zone));
         Ok(Whereabouts {
-            project: self.project.clone().or_else(|| told.map(|told| told.project.clone())),
-            region: self.region.clone().or_else(|| told.map(|told| told.region.clone())),
-            cluster: self.cluster.clone().or_else(|| of_cluster.map(|cluster| cluster.name.clone())),
-            worker_domain: self.worker_domain.clone().or_else(domain),
+            project: named(&self.project).or_else(|| told.map(|told| told.project.clone())),
+            region: named(&self.region).or_else(|| told.map(|told| told.region.clone())),
+            cluster: named(&self.cluster).or_else(|| of_cluster.map(|cluster| cluster.name.clone())),
+            worker_domain: named(&self.worker_domain).or_else(domain),
             placement,
             silence,
         })
@@ -171,6 +173,11 @@ impl Args {
         }
         Ok(self.metadata()?.placement().await.map(Some))
     }
+}
+
+/// What a flag says; an empty variable is as good as none.
+fn named(flag: &Option<String>) -> Option<String> {
+    flag.clone().filter(|value| !value.is_empty())
 }
 
 /// Nobody in particular is heard by emulators only; a real service would refuse each request.
@@ -205,7 +212,7 @@ impl Whereabouts {
     }
 
     fn must<'a>(&self, value: Option<&'a str>, flag: &str) -> Result<&'a str, Failure> {
-        if let Some(value) = value.filter(|value| !value.is_empty()) {
+        if let Some(value) = value {
             return Ok(value);
         }
         let (why, code) = match &self.silence {

@@ -8,6 +8,7 @@ use sd_notify::NotifyState;
 
 use super::live::Live;
 use crate::{
+    model::Reason,
     ports::{Journal, Tick},
     store::decision_log::{DecisionLog, Headline, Record},
 };
@@ -45,7 +46,12 @@ impl Journals {
         let headline = Record::of(tick).headline();
         if !tick.decision.actions.is_empty() || self.told.as_ref() != Some(&headline) {
             let reasons: Vec<_> = tick.decision.reasons.iter().map(ToString::to_string).collect();
-            tracing::info!(actions = tick.decision.actions.len(), "{}", reasons.join("; "));
+            let (actions, reasons) = (tick.decision.actions.len(), reasons.join("; "));
+            if tick.decision.reasons.iter().any(Reason::is_alarm) {
+                tracing::error!(actions, "{reasons}");
+            } else {
+                tracing::info!(actions, "{reasons}");
+            }
         }
         self.told = Some(headline);
     }

@@ -74,6 +74,25 @@ pub async fn standing(
     }
 }
 
+/// How many looks in a row must find that this master is in waiting before it steps back: a ResourceManager that restarts
+/// is a standby for a moment.
+const LOOKS: u32 = 2;
+
+/// Returns when the ResourceManager beside this master has become a standby; never where there is but one master.
+pub async fn is_lost(placement: Option<&Placement>, local: &ResourceManager) {
+    if by_part(placement).is_some() {
+        std::future::pending::<()>().await;
+    }
+    let mut looks = 0;
+    while looks < LOOKS {
+        #[expect(clippy::disallowed_methods, reason = "the shell's own wait, beside the loop")]
+        tokio::time::sleep(PACE).await;
+        let is_standby = local.ha_state().await.is_ok_and(|state| state == "STANDBY");
+        looks = if is_standby { looks + 1 } else { 0 };
+    }
+    tracing::warn!("the ResourceManager of this master is a standby now: another master acts");
+}
+
 /// Whether this ResourceManager is the active one, asked again at this pace while it is not and `standby` says to wait.
 ///
 /// # Errors

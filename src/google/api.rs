@@ -8,7 +8,7 @@ use std::{fmt::Write, sync::Arc, time::Duration};
 
 use reqwest::{
     Client, Method, Response, Url,
-    header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue},
+    header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue},
 };
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::time::timeout;
@@ -103,14 +103,24 @@ impl Api {
         self.send(Method::PATCH, path, query, body).await
     }
 
+    /// Calls a method that takes no body (`…/listManagedInstances`).
+    ///
+    /// # Errors
+    /// What the service, or the lack of it, said.
+    pub async fn post_without_body<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        query: &[(&str, &str)],
+    ) -> Result<T, ApiError> {
+        self.call(Method::POST, path, query, None).await
+    }
+
     /// Deletes; what is answered is not looked at.
     ///
     /// # Errors
     /// What the service, or the lack of it, said.
     pub async fn delete(&self, path: &str, query: &[(&str, &str)]) -> Result<(), ApiError> {
-        let url = self.address(path)?;
-        let shown = format!("{} {url}", Method::DELETE);
-        self.within_limit(Call { method: Method::DELETE, url, body: None, shown: &shown }, query).await.map(drop)
+        self.bytes(Method::DELETE, path, query, None).await.map(drop)
     }
 
     async fn send<T: DeserializeOwned>(
@@ -132,21 +142,29 @@ impl Api {
         query: &[(&str, &str)],
         body: Option<Vec<u8>>,
     ) -> Result<T, ApiError> {
-        let url = self.address(path)?;
-        let shown = format!("{method} {url}");
-        let answer = self.within_limit(Call { method, url, body, shown: &shown }, query).await?;
+        let shown = format!("{method} {}{path}", self.base);
+        let answer = self.bytes(method, path, query, body).await?;
         // The parser quotes what it does not understand, whatever its length.
         let strange = |error: serde_json::Error| error::shown(&format!("its answer is not understood: {error}"));
         serde_json::from_slice(&answer).map_err(|error| ApiError::unanswered(&shown, strange(error)))
     }
 
-    async fn within_limit(&self, mut call: Call<'_>, query: &[(&str, &str)]) -> Result<Vec<u8>, ApiError> {
+    async fn bytes(
+        &self,
+        method: Method,
+        path: &str,
+        query: &[(&str, &str)],
+        body: Option<Vec<u8>>,
+    ) -> Result<Vec<u8>, ApiError> {
+        let mut url = self.address(path)?;
+        let shown = format!("{method} {url}");
         if !query.is_empty() {
-            call.url.query_pairs_mut().extend_pairs(query);
+            url.query_pairs_mut().extend_pairs(query);
         }
-        let (limit, shown) = (self.time_limit, call.shown);
-        let too_late = |_| ApiError::unanswered(shown, format!("no answer within {} s", limit.as_secs_f64()));
-        timeout(limit, self.exchange(call)).await.map_err(too_late)?
+        let exchange = self.exchange(Call { method, url, body, shown: &shown });
+        let limit = self.time_limit;
+        let too_late = |_| ApiError::unanswered(&shown, format!("no answer within {} s", limit.as_secs_f64()));
+        timeout(limit, exchange).await.map_err(too_late)?
     }
 
     /// The address under the service's own: a token is sent there.
@@ -183,9 +201,12 @@ impl Api {
         if let Some(token) = token {
             request = request.header(AUTHORIZATION, token);
         }
-        if let Some(body) = &call.body {
-            request = request.header(CONTENT_TYPE, "application/json").body(body.clone());
-        }
+        request = match &call.body {
+            Some(body) => request.header(CONTENT_TYPE, "application/json").body(body.clone()),
+            // Google's front ends refuse a POST that does not say how long its body is.
+            None if call.method == Method::POST => request.header(CONTENT_LENGTH, "0"),
+            None => request,
+        };
         request.send().await
     }
 }

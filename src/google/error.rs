@@ -25,9 +25,21 @@ pub struct ApiError {
     pub message: String,
     /// When to come back, where that was said.
     pub retry_after: Option<Duration>,
-    /// The kind where it was known before anything was sent.
-    known: Option<ErrorKind>,
+    /// The kind where it was known before anything was sent: its place in [`KNOWN`], after its end for a throttled
+    /// one. A place and not the kind itself keeps the error below the size from which results should be boxed.
+    known: Option<u8>,
 }
+
+/// The kinds without a wait.
+const KNOWN: [ErrorKind; 7] = [
+    ErrorKind::Transient,
+    ErrorKind::Quota,
+    ErrorKind::StockOut,
+    ErrorKind::NotFound,
+    ErrorKind::Denied,
+    ErrorKind::Conflict,
+    ErrorKind::Permanent,
+];
 
 impl ApiError {
     /// A request to which no answer came.
@@ -47,7 +59,8 @@ impl ApiError {
     /// cause's.
     pub fn unsent(request: &str, why: &PortError) -> Self {
         let retry_after = if let ErrorKind::Throttled { retry_after } = why.kind { retry_after } else { None };
-        Self { known: Some(why.kind), retry_after, ..Self::unanswered(request, why) }
+        let known = (0..).zip(KNOWN).find(|(_, kind)| *kind == why.kind).map_or(u8::MAX, |(place, _)| place);
+        Self { known: Some(known), retry_after, ..Self::unanswered(request, why) }
     }
 
     /// A refusal as it came: `{"error":{"code":400,"message":"…","status":"…","errors":[{"reason":"…"}],
@@ -80,10 +93,10 @@ impl ApiError {
 
     /// Its kind by status, code and reason alone; what a service means by its texts is the caller's to know.
     pub fn kind(&self) -> ErrorKind {
-        if let Some(known) = self.known {
-            return known;
-        }
         let throttled = ErrorKind::Throttled { retry_after: self.retry_after };
+        if let Some(known) = self.known {
+            return KNOWN.get(usize::from(known)).copied().unwrap_or(throttled);
+        }
         match (self.status, self.reason.as_str(), self.code.as_str()) {
             (_, "rateLimitExceeded" | "userRateLimitExceeded" | "RATE_LIMIT_EXCEEDED", _) => throttled,
             // A day's or a project's share: more of the same fails until somebody raises it.

@@ -36,10 +36,13 @@ pub(super) async fn file_token(path: &Path) -> Result<Arc<Token>, PortError> {
     ConfigDefaultCredentials::new().await.map_err(told)?.token(&[SCOPE]).await.map_err(told)
 }
 
+/// A run of the command.
+type Run = JoinHandle<Result<Arc<Token>, gcp_auth::Error>>;
+
 /// The `gcloud` command. It blocks its thread and cannot be called off, so it runs on a thread of its own, one at a
 /// time: a run that was not waited for to its end is the next caller's.
 #[derive(Debug, Default)]
-pub(super) struct GcloudCommand(Mutex<Option<JoinHandle<Result<Arc<Token>, gcp_auth::Error>>>>);
+pub(super) struct GcloudCommand(Mutex<Option<Run>>);
 
 impl GcloudCommand {
     /// A new token of whoever is logged in.

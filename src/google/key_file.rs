@@ -78,8 +78,8 @@ fn complete(path: &Path) -> Result<(String, KeyFile), PortError> {
 fn not_read(path: &Path, kind: &str) -> PortError {
     let instead = match kind {
         "authorized_user" => {
-            "a person's credentials are read from gcloud's own place only: unset GOOGLE_APPLICATION_CREDENTIALS and run \
-             `gcloud auth application-default login`"
+            "a person's credentials are read from gcloud's own place only: name no file (nor by \
+             GOOGLE_APPLICATION_CREDENTIALS), and run `gcloud auth application-default login`"
         }
         "impersonated_service_account" => {
             "give the credentials to start from, and name the account by --impersonate-service-account"

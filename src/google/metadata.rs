@@ -17,7 +17,7 @@ use crate::ports::{ErrorKind, PortError};
 pub const METADATA_HOST: &str = "metadata.google.internal";
 
 /// How long one question may take: it is answered by the machine's own host.
-pub const METADATA_TIME_LIMIT: Duration = Duration::from_secs(2);
+pub const METADATA_TIME_LIMIT: Duration = Duration::from_secs(3);
 
 /// The header that asks for, and proves, the real one.
 const FLAVOR: &str = "Metadata-Flavor";
@@ -76,7 +76,7 @@ impl Metadata {
             PortError::new(ErrorKind::Permanent, text)
         };
         let url: Url = format!("http://{host}/computeMetadata/v1/").parse().map_err(|_| wrong())?;
-        if host.contains(['/', '@', '?', '#']) || !url.has_host() {
+        if host.is_empty() || host.contains(['/', '@', '?', '#']) || !url.has_host() {
             return Err(wrong());
         }
         Ok(Self { client: exchange::client(&url, limit)?, base: url, limit })
@@ -116,7 +116,7 @@ impl Metadata {
 
     /// No machine of that name, or nobody who listens there: no Compute Engine. All else may pass.
     fn unreached(&self, path: &str, error: reqwest::Error) -> MetadataError {
-        let is_absent = error.is_connect() && !error.is_timeout();
+        let is_absent = error.is_connect() && !error.is_timeout() && !self.must_be_there();
         let why = causes(&error.without_url());
         if is_absent {
             return MetadataError::Absent(format!(
@@ -125,6 +125,13 @@ impl Metadata {
             ));
         }
         self.silent(path, &why)
+    }
+
+    /// Whether this machine says itself that it is Google's: then its network is only not up yet.
+    fn must_be_there(&self) -> bool {
+        let product = || std::fs::read_to_string("/sys/class/dmi/id/product_name");
+        self.base.host_str() == Some(METADATA_HOST)
+            && product().is_ok_and(|name| name.contains("Google Compute Engine"))
     }
 
     async fn refused(&self, path: &str, answer: &mut Response) -> MetadataError {

@@ -1,16 +1,20 @@
 //! Where the state and the decision log are kept.
 
 mod any_state;
+mod autoscaler_entry;
+pub mod autoscaler_log;
 pub mod decision_log;
 mod decision_reader;
 mod document;
 mod file;
+mod line_file;
 mod object_policy;
 mod object_state;
 pub mod objects;
 pub mod publish;
 
 pub use any_state::AnyStateStore;
+pub use autoscaler_log::AutoscalerLog;
 pub use decision_log::DecisionLog;
 pub use file::FileStore;
 pub use object_policy::ObjectPolicy;

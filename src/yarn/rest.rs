@@ -103,6 +103,25 @@ impl ResourceManager {
         self.in_time(self.active()).await.map(|active| active.info)
     }
 
+    /// The value of a property in the active ResourceManager's configuration; `None` where it has none.
+    ///
+    /// # Errors
+    /// As [`Self::observe`].
+    pub async fn property(&self, name: &str) -> Result<Option<String>, PortError> {
+        let look = async {
+            let active = self.active().await?;
+            let mut url =
+                active.base.join("conf").map_err(|error| PortError::new(ErrorKind::Permanent, error.to_string()))?;
+            url.query_pairs_mut().append_pair("name", name);
+            match self.http.get(url).await {
+                Ok(answer) => parsed(&answer, wire::property).map(Some),
+                Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
+                Err(error) => Err(error),
+            }
+        };
+        self.in_time(look).await
+    }
+
     /// What the ResourceManager at the first address says of itself, standby or not: `ACTIVE`, `STANDBY`,
     /// `INITIALIZING` …; empty where there is no high availability.
     ///
