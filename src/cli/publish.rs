@@ -80,7 +80,7 @@ async fn objects(args: &Args) -> Result<(AnyObjects, String), Failure> {
         Destination::Bucket { bucket, path } => {
             let (endpoint, tokens) = (args.google.endpoints()?.storage, args.google.tokens()?);
             let objects = BucketObjects::new(bucket, &endpoint, tokens, TIME_LIMIT_DEFAULT).await?;
-            Ok((AnyObjects::Bucket(objects), path.clone()))
+            Ok((AnyObjects::Bucket(Box::new(objects)), path.clone()))
         }
     }
 }

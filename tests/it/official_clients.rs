@@ -7,6 +7,8 @@ use std::{
     time::Duration,
 };
 
+use serde_json::Value;
+
 use crate::fake_google::{FakeGoogle, FakeOptions, GroupSpec};
 
 /// Where `tests/official-clients/install` puts Google's clients.
@@ -55,4 +57,124 @@ fn compute_client_for_python() {
 #[test]
 fn storage_client_for_python() {
     python("storage.py", &FakeGoogle::start(FakeOptions::default()));
+}
+
+/// `gcloud` with a configuration of its own, every service at the stand-in; `None`, said aloud, where it is not
+/// installed: it is in no package registry, and the clients for Python make the same calls.
+struct Gcloud {
+    folder: tempfile::TempDir,
+    url: String,
+}
+
+impl Gcloud {
+    fn at(fake: &FakeGoogle) -> Option<Self> {
+        if Command::new("gcloud").arg("--version").output().is_err() {
+            println!("NOT RUN: gcloud is not installed here; the clients for Python cover its calls");
+            // Straight to the terminal, as a test that passes is not heard otherwise.
+            drop(std::fs::write("/dev/stderr", "\nNOT RUN: gcloud is not installed here: its tests say nothing\n"));
+            return None;
+        }
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("token"), fake.token()).expect("a file");
+        Some(Self { folder, url: fake.url() })
+    }
+
+    /// What the command prints; it fails with what it says.
+    fn run(&self, command: &str) -> String {
+        let services = [("DATAPROC", ""), ("COMPUTE", "compute/v1/"), ("STORAGE", "storage/v1/")];
+        let endpoint = |(service, path): (&str, &str)| {
+            (format!("CLOUDSDK_API_ENDPOINT_OVERRIDES_{service}"), format!("{}{path}", self.url))
+        };
+        let words = shlex::split(command).expect("words");
+        let run = Command::new("gcloud")
+            .args(words)
+            .current_dir(self.folder.path())
+            .envs(services.map(endpoint))
+            .env("CLOUDSDK_CONFIG", self.folder.path())
+            .env("CLOUDSDK_AUTH_ACCESS_TOKEN_FILE", self.folder.path().join("token"))
+            .env("CLOUDSDK_CORE_PROJECT", "p")
+            .env("CLOUDSDK_CORE_DISABLE_PROMPTS", "1")
+            .env("CLOUDSDK_CORE_DISABLE_USAGE_REPORTING", "true")
+            .env("CLOUDSDK_DATAPROC_REGION", "us-central1")
+            .env("CLOUDSDK_COMPUTE_ZONE", "us-central1-a")
+            .output()
+            .expect("gcloud starts");
+        let (out, err) = (String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
+        assert!(run.status.success(), "gcloud {command}\n{out}\n{err}");
+        out.into_owned()
+    }
+
+    fn json(&self, command: &str) -> Value {
+        let out = self.run(&format!("{command} --format=json"));
+        serde_json::from_str(&out).unwrap_or_else(|error| panic!("gcloud {command}: {error}: {out}"))
+    }
+}
+
+/// Tokens are demanded: what `gcloud` sends is the token of its file.
+fn demanding() -> FakeOptions {
+    FakeOptions { tokens_demanded: true, groups: vec![GroupSpec::new("m1", 1)], ..FakeOptions::default() }
+}
+
+#[test]
+fn gcloud_drives_clusters_and_policies() {
+    let fake = FakeGoogle::start(demanding());
+    let Some(gcloud) = Gcloud::at(&fake) else { return };
+    gcloud.run("dataproc clusters update gpu1 --num-secondary-workers=3 --graceful-decommission-timeout=15m");
+    let cluster = gcloud.json("dataproc clusters describe gpu1");
+    assert_eq!(cluster["config"]["secondaryWorkerConfig"]["numInstances"], 3);
+    let names = fake.cluster("gpu1").secondaries();
+    let pool = format!("id=SECONDARY_WORKER_POOL,repair-action=delete,instance-names={};{}", names[0], names[2]);
+    gcloud.run(&format!("dataproc clusters repair gpu1 --node-pool='{pool}' --graceful-decommission-timeout=0s"));
+    assert_eq!(fake.cluster("gpu1").secondaries_wanted(), 1);
+    std::fs::write(gcloud.folder.path().join("policy.yaml"), POLICY).expect("a file");
+    gcloud.run("dataproc autoscaling-policies import pol1 --source=policy.yaml");
+    gcloud.run("dataproc autoscaling-policies import pol1 --source=policy.yaml");
+    let exported = gcloud.run("dataproc autoscaling-policies export pol1");
+    assert!(exported.contains("cooldownPeriod: 240s") && !exported.contains("MinWorkerFraction"), "{exported}");
+    gcloud.run("dataproc clusters update gpu1 --autoscaling-policy=pol1");
+    let policy = gcloud.json("dataproc clusters describe gpu1")["config"]["autoscalingConfig"]["policyUri"].clone();
+    assert_eq!(policy, "projects/p/regions/us-central1/autoscalingPolicies/pol1");
+    gcloud.run("dataproc clusters update gpu1 --disable-autoscaling");
+    gcloud.run("dataproc autoscaling-policies delete pol1");
+    let patch = &queries(&fake, "PATCH", "/clusters/gpu1")[0];
+    assert!(patch.contains("updateMask=config.secondary_worker_config.num_instances"), "{patch}");
+}
+
+const POLICY: &str = "\
+workerConfig: {minInstances: 2, maxInstances: 10}
+secondaryWorkerConfig: {minInstances: 0, maxInstances: 50}
+basicAlgorithm:
+  cooldownPeriod: 4m
+  yarnConfig: {scaleUpFactor: 0.05, scaleDownFactor: 1.0, gracefulDecommissionTimeout: 1h}
+";
+
+#[test]
+fn gcloud_drives_instance_groups() {
+    let fake = FakeGoogle::start(demanding());
+    let Some(gcloud) = Gcloud::at(&fake) else { return };
+    let group = "compute instance-groups managed";
+    gcloud.run(&format!("{group} create-instance m1 --instance=w-7"));
+    let listed = gcloud.json(&format!("{group} list-instances m1"));
+    assert_eq!(listed.as_array().map(Vec::len), Some(2), "{listed}");
+    gcloud.run(&format!("{group} delete-instances m1 --instances=w-7"));
+    assert_eq!(fake.group("m1").target_size(), 1);
+    fake.alter(|options| options.stock_outs.extend(["us-central1-a".to_owned()]));
+    gcloud.run(&format!("{group} resize m1 --size=2"));
+    fake.wait_until("an attempt to make the second machine", |fake| fake.group("m1").members().len() == 2);
+    let shown = gcloud.run(&format!("{group} list-instances m1"));
+    assert!(shown.contains("ZONE_RESOURCE_POOL_EXHAUSTED"), "{shown}");
+    let errors = gcloud.json(&format!("{group} list-errors m1"));
+    assert_eq!(errors[0]["error"]["code"], "ZONE_RESOURCE_POOL_EXHAUSTED");
+}
+
+#[test]
+fn gcloud_writes_and_reads_objects() {
+    let fake = FakeGoogle::start(demanding());
+    let Some(gcloud) = Gcloud::at(&fake) else { return };
+    std::fs::write(gcloud.folder.path().join("state.json"), "{\"n\": 1}").expect("a file");
+    gcloud.run("storage cp state.json 'gs://b/state/gpu 1.json' --if-generation-match=0");
+    assert_eq!(gcloud.run("storage cat 'gs://b/state/gpu 1.json'"), "{\"n\": 1}");
+    assert_eq!(gcloud.run("storage ls gs://b/state/").trim(), "gs://b/state/gpu 1.json");
+    gcloud.run("storage rm 'gs://b/state/gpu 1.json'");
+    assert_eq!(fake.object("b", "state/gpu 1.json"), None);
 }

@@ -239,7 +239,10 @@ fn command(dir: &Path, fake: Option<&FakeGoogle>, arguments: &[&str]) -> (Option
     let mut command = Command::new(env!("CARGO_BIN_EXE_yarn-autoscaler"));
     command.current_dir(dir).env("NO_COLOR", "1").env_remove("RUST_LOG").arg("publish").args(arguments);
     if let Some(fake) = fake {
-        command.args(["--google-credentials", "none", "--storage-endpoint", &fake.url()]);
+        command.args(["--google-credentials", "none"]);
+        for service in ["storage", "dataproc", "compute"] {
+            command.args([&format!("--{service}-endpoint"), &fake.url()]);
+        }
     }
     let output = command.output().unwrap();
     let words = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);

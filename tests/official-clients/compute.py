@@ -21,6 +21,7 @@ groups = client(compute_v1.InstanceGroupManagersClient)
 regional = client(compute_v1.RegionInstanceGroupManagersClient)
 operations = client(compute_v1.ZoneOperationsClient)
 instances = client(compute_v1.InstancesClient)
+region_operations = client(compute_v1.RegionOperationsClient)
 templates = client(compute_v1.InstanceTemplatesClient)
 machine_types = client(compute_v1.MachineTypesClient)
 
@@ -31,6 +32,17 @@ def refused(kind, call):
     except kind as refusal:
         return refusal
     raise AssertionError(f"{kind.__name__} was expected")
+
+
+def done(operation):
+    """The client's own waiting would ask Google: it does not hand its address on."""
+    place = {"project": PROJECT, "operation": operation.name}
+    if operation.zone:
+        ended = operations.wait(request={**place, "zone": operation.zone.rsplit("/", 1)[1]})
+    else:
+        ended = region_operations.wait(request={**place, "region": operation.region.rsplit("/", 1)[1]})
+    assert ended.status == compute_v1.Operation.Status.DONE and ended.progress == 100, ended
+    assert ended.target_id == operation.target_id
 
 
 def listed():
@@ -65,38 +77,38 @@ def named_machines_come_and_go():
     body = {"instances": [{"name": "w-7"}, {"name": "w-8"}]}
     request = {**PLACE, "instance_group_managers_create_instances_request_resource": body}
     request["request_id"] = "6f1c0b1e-0000-4000-8000-000000000010"
-    operation = groups.create_instances(request=request)
-    again = groups.create_instances(request=request)
+    operation = groups.create_instances_unary(request=request)
+    again = groups.create_instances_unary(request=request)
     assert again.name == operation.name, "the same request, the same operation"
-    operation.result(timeout=60)
+    done(operation)
     assert get().target_size == 4
     assert set(all_run(4)) == before | {"w-7", "w-8"}
     body = {"instances": [f"zones/{ZONE}/instances/w-7", f"zones/{ZONE}/instances/w-99"]}
     request = {**PLACE, "instance_group_managers_delete_instances_request_resource": body}
-    refused(exceptions.BadRequest, lambda: groups.delete_instances(request=request))
+    refused(exceptions.BadRequest, lambda: groups.delete_instances_unary(request=request))
     body["skip_instances_on_validation_error"] = True
-    groups.delete_instances(request=request).result(timeout=60)
+    done(groups.delete_instances_unary(request=request))
     assert set(all_run(3)) == before | {"w-8"}
     body = {"instances": [f"{BASE}/compute/v1/projects/{PROJECT}/zones/{ZONE}/instances/w-8"]}
     request = {**PLACE, "instance_group_managers_abandon_instances_request_resource": body}
-    groups.abandon_instances(request=request).result(timeout=60)
+    done(groups.abandon_instances_unary(request=request))
     assert set(listed()) == before and get().target_size == 2
     assert instances.get(project=PROJECT, zone=ZONE, instance="w-8").status == "RUNNING", "abandoned, not deleted"
 
 
 def sizes_change():
-    groups.resize(request={**PLACE, "size": 5, "request_id": "6f1c0b1e-0000-4000-8000-000000000012"}).result(timeout=60)
+    done(groups.resize_unary(request={**PLACE, "size": 5, "request_id": "6f1c0b1e-0000-4000-8000-000000000012"}))
     names = all_run(5)
     assert len(names) == 5 and get().status.is_stable
-    groups.resize(request={**PLACE, "size": 2}).result(timeout=60)
+    done(groups.resize_unary(request={**PLACE, "size": 2}))
     all_run(2)
-    refused(exceptions.BadRequest, lambda: groups.resize(request={**PLACE, "size": 2, "request_id": "no-uuid"}))
+    refused(exceptions.BadRequest, lambda: groups.resize_unary(request={**PLACE, "size": 2, "request_id": "no-uuid"}))
 
 
 def the_zone_is_empty():
     """The test has made zone b of the group m2 a place without machines."""
     place = {"project": PROJECT, "region": REGION, "instance_group_manager": "m2"}
-    regional.resize(request={**place, "size": 4}).result(timeout=60)
+    done(regional.resize_unary(request={**place, "size": 4}))
 
     def look():
         members = list(regional.list_managed_instances(request=place))
@@ -137,10 +149,10 @@ def what_is_not_there():
 def groups_come_and_go():
     body = {"name": "m3", "target_size": 1, "base_instance_name": "x", "instance_template": get().instance_template}
     request = {"project": PROJECT, "zone": ZONE, "instance_group_manager_resource": body}
-    groups.insert(request=request).result(timeout=60)
-    refused(exceptions.Conflict, lambda: groups.insert(request=request))
+    done(groups.insert_unary(request=request))
+    refused(exceptions.Conflict, lambda: groups.insert_unary(request=request))
     assert {group.name for group in groups.list(project=PROJECT, zone=ZONE)} >= {"m1", "m3"}
-    groups.delete(project=PROJECT, zone=ZONE, instance_group_manager="m3").result(timeout=60)
+    done(groups.delete_unary(project=PROJECT, zone=ZONE, instance_group_manager="m3"))
     refused(exceptions.NotFound, lambda: groups.get(project=PROJECT, zone=ZONE, instance_group_manager="m3"))
 
 

@@ -10,6 +10,7 @@ use google_cloud_storage::{
     retry_policy::RetryableErrors,
     streaming_source::{Seek, SizeHint, StreamingSource},
 };
+use http::header::RETRY_AFTER;
 use reqwest::Url;
 use serde::Deserialize;
 use tokio::time::timeout;
@@ -145,11 +146,14 @@ impl Objects for BucketObjects {
         let what = format!("writing {}", self.address(name));
         let size = upload.bytes.len() as u64;
         let limit = self.time_limit + Duration::from_secs(size / SLOWEST_LINE);
+        let sum = crc32c(&upload.bytes);
         let source = Source { bytes: upload.bytes, at: 0, sent: upload.sent };
         let write = self
             .bytes
             .write_object(self.parent(), name, source)
             .set_content_type(upload.content_type)
+            // Said beforehand, it is checked before the object appears, and the bytes are not read twice for it.
+            .with_known_crc32c(sum)
             .with_retry_policy(RetryableErrors.with_time_limit(limit).with_attempt_limit(ATTEMPTS_MAX));
         let write = match when {
             Precondition::None => write,
@@ -281,13 +285,19 @@ fn refusal(what: &str, error: &google_cloud_storage::Error) -> ApiError {
     let mut inner = error;
     loop {
         if let Some(status) = inner.http_status_code() {
-            return ApiError::refused(what, status, None, inner.http_payload().map_or(&[], |body| &**body));
+            let said = inner.status().map(|status| status.message.as_bytes());
+            let body = said.or_else(|| inner.http_payload().map(|body| &**body));
+            return ApiError::refused(what, status, retry_after(inner), body.unwrap_or_default());
         }
         match inner.source().and_then(|under| under.downcast_ref::<google_cloud_storage::Error>()) {
             Some(under) => inner = under,
             None => return ApiError::unanswered(what, causes(error)),
         }
     }
+}
+
+fn retry_after(error: &google_cloud_storage::Error) -> Option<Duration> {
+    error.http_headers()?.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok().map(Duration::from_secs)
 }
 
 /// The error with all that lies under it.

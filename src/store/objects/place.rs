@@ -53,7 +53,7 @@ fn is_bucket(name: &str) -> bool {
 #[derive(Debug)]
 pub enum AnyObjects {
     /// In Cloud Storage.
-    Bucket(BucketObjects),
+    Bucket(Box<BucketObjects>),
     /// On this machine.
     Folder(FolderObjects),
 }

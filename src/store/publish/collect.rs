@@ -151,7 +151,7 @@ fn plain(path: &Path, name: Option<&str>) -> Result<String, String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-+=@".contains(c);
     match name {
         Some(name) if !name.is_empty() && name.chars().all(is_plain) => Ok(name.into()),
-        _ => Err(format!("{:?} cannot be published: a name has letters, digits and any of . _ - + = @", path)),
+        _ => Err(format!("{path:?} cannot be published: a name has letters, digits and any of . _ - + = @")),
     }
 }
 

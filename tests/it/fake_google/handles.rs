@@ -1,5 +1,10 @@
 //! What a test reads and alters in the simulated cloud, past the services.
 
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
+
 use serde_json::Value;
 
 use super::{
@@ -10,6 +15,9 @@ use super::{
     machines::{Instance, Stage},
     options::FakeOptions,
 };
+
+/// Far longer than anything takes here, on the slowest machine.
+const WAIT_MAX: Duration = Duration::from_secs(60);
 
 impl FakeGoogle {
     /// Alters delays, quotas, stock-outs and the like, from now on.
@@ -45,6 +53,15 @@ impl FakeGoogle {
         let cloud = self.cloud();
         let running = cloud.instances.values().filter(|instance| instance.stage == Stage::Running);
         running.map(|instance| instance.name.clone()).collect()
+    }
+
+    /// Waits, on this thread, for what is bound to come.
+    pub fn wait_until(&self, what: &str, look: impl Fn(&Self) -> bool) {
+        let begin = Instant::now();
+        while !look(self) {
+            assert!(begin.elapsed() < WAIT_MAX, "{what} did not come within {} s", WAIT_MAX.as_secs());
+            thread::sleep(Duration::from_millis(5));
+        }
     }
 
     /// Takes a machine away, as a preemption does. A group makes it anew; a cluster's count is not told.

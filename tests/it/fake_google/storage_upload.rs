@@ -95,9 +95,11 @@ fn multipart(request: &Request) -> Result<Write, Answer> {
     let mut rest = &request.body[..];
     let at = find(rest, boundary.as_bytes()).ok_or_else(bad)?;
     rest = &rest[at + boundary.len()..];
-    let line_and_boundary = format!("\r\n{boundary}");
+    // `gcloud` ends lines without a carriage return.
+    let end_of_line = if rest.starts_with(b"\r\n") { "\r\n" } else { "\n" };
+    let line_and_boundary = format!("{end_of_line}{boundary}");
     while let Some(end) = find(rest, line_and_boundary.as_bytes()) {
-        parts.push(part(&rest[..end]).ok_or_else(bad)?);
+        parts.push(part(&rest[..end], end_of_line).ok_or_else(bad)?);
         rest = &rest[end + line_and_boundary.len()..];
     }
     let [(_, metadata), (content_type, data)] = parts.as_slice() else { return Err(bad()) };
@@ -112,13 +114,14 @@ fn multipart(request: &Request) -> Result<Write, Answer> {
 }
 
 /// Content type and content of a part: headers, an empty line, bytes.
-fn part(bytes: &[u8]) -> Option<(Option<String>, &[u8])> {
-    let bytes = bytes.strip_prefix(b"\r\n")?;
-    let (headers, content) = match bytes.strip_prefix(b"\r\n") {
+fn part<'a>(bytes: &'a [u8], end_of_line: &str) -> Option<(Option<String>, &'a [u8])> {
+    let bytes = bytes.strip_prefix(end_of_line.as_bytes())?;
+    let (headers, content) = match bytes.strip_prefix(end_of_line.as_bytes()) {
         Some(content) => (&b""[..], content),
         None => {
-            let end = find(bytes, b"\r\n\r\n")?;
-            (&bytes[..end], &bytes[end + 4..])
+            let gap = end_of_line.repeat(2);
+            let end = find(bytes, gap.as_bytes())?;
+            (&bytes[..end], &bytes[end + gap.len()..])
         }
     };
     let headers = String::from_utf8_lossy(headers).into_owned();
