@@ -26,6 +26,8 @@ mod fake_ports;
 mod fake_google;
 // What the stand-in for Google's services does and refuses.
 mod fake_google_rules;
+// Google's own clients drive the stand-in.
+mod official_clients;
 // A web server that misbehaves as told.
 mod fake_http;
 // An admin port of ours that misbehaves as told.

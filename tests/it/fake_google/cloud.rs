@@ -9,12 +9,14 @@ use chrono::{SecondsFormat, Utc};
 use serde_json::Value;
 
 use super::{
-    MachineEvent, dataproc,
+    MachineEvent,
+    compute::{self, ComputeOperation},
+    dataproc,
     dataproc_body::Cluster,
-    groups::{Group, GroupKey},
+    groups::{Group, GroupKey, Template},
     http::{Answer, Request, not_found, refusal},
     identity,
-    machines::Instance,
+    machines::{Instance, Stage},
     operations::Operation,
     options::FakeOptions,
     storage::{self, Bucket},
@@ -37,6 +39,9 @@ pub struct Cloud {
     pub orders: VecDeque<Instant>,
     pub instances: BTreeMap<String, Instance>,
     pub groups: BTreeMap<GroupKey, Group>,
+    pub templates: BTreeMap<String, Template>,
+    /// Compute Engine's, by name.
+    pub compute_operations: BTreeMap<String, ComputeOperation>,
     pub buckets: BTreeMap<String, Bucket>,
     /// Handed out.
     pub tokens: BTreeSet<String>,
@@ -58,6 +63,8 @@ impl Cloud {
             orders: VecDeque::new(),
             instances: BTreeMap::new(),
             groups: BTreeMap::new(),
+            templates: BTreeMap::new(),
+            compute_operations: BTreeMap::new(),
             buckets: options.buckets.iter().map(|name| (name.clone(), Bucket::default())).collect(),
             tokens: BTreeSet::new(),
             leaving: Vec::new(),
@@ -68,6 +75,13 @@ impl Cloud {
             let order = spec.order(&cloud.options.zone);
             cloud.add_cluster(&order, true);
         }
+        for spec in cloud.options.groups.clone() {
+            cloud.add_group_of(&spec);
+        }
+        // Machines that are there from the start need no boot.
+        for instance in cloud.instances.values_mut() {
+            instance.stage = Stage::Booting { until: cloud.now };
+        }
         cloud
     }
 
@@ -75,6 +89,7 @@ impl Cloud {
     pub fn advance(&mut self, now: Instant) {
         self.now = now;
         self.advance_operations();
+        self.advance_compute();
         self.advance_machines();
     }
 
@@ -94,6 +109,10 @@ impl Cloud {
                     answer.map_or_else(|refusal| refusal, |body| Answer::json(&body))
                 })
             }
+            ["compute", "v1", "projects", project, rest @ ..] => self.in_project(project, "").unwrap_or_else(|| {
+                let answer = compute::answer(self, request, rest);
+                answer.map_or_else(|refusal| refusal, |body| Answer::json(&body))
+            }),
             ["storage", "v1", rest @ ..] | ["download", "storage", "v1", rest @ ..] => {
                 storage::answer(self, request, rest).unwrap_or_else(|refusal| refusal)
             }
@@ -114,14 +133,15 @@ impl Cloud {
             .then(|| refusal(401, "UNAUTHENTICATED", "authError", text))
     }
 
-    /// The refusal for a project or region that is not ours.
+    /// The refusal for a project or region that is not ours; an empty region is any.
     fn in_project(&self, project: &str, region: &str) -> Option<Answer> {
         if project != self.options.project {
             let text = format!("Permission denied on resource project {project}.");
             return Some(refusal(403, "PERMISSION_DENIED", "forbidden", &text));
         }
         let text = format!("Region '{region}' is invalid.");
-        (region != self.options.region).then(|| refusal(400, "INVALID_ARGUMENT", "badRequest", &text))
+        (!region.is_empty() && region != self.options.region)
+            .then(|| refusal(400, "INVALID_ARGUMENT", "badRequest", &text))
     }
 
     /// The time of day, as services write it.

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     cloud::Cloud,
-    groups::{Group, GroupKey, Shape},
+    groups::{GroupKey, Shape},
     http::without_zeros,
     machines::{Instance, Stage},
     options::Gpus,
@@ -114,27 +114,12 @@ impl Cloud {
             yarn_metrics: None,
             fail_next: None,
         };
-        let group = Group {
-            id: self.random.number(),
-            base_name: format!("{name}-sw"),
-            template: format!("{}-template", key.name),
-            target_size: 0,
-            zones: vec![zone],
-            is_paginated: false,
-            errors: Vec::new(),
-            order: json!({}),
-        };
-        self.groups.insert(key, group);
+        let shape = cluster.shape("secondaryWorkerConfig");
+        self.add_group(key, &format!("{name}-sw"), shape, vec![zone]);
         self.clusters.insert(name.clone(), cluster);
         self.add_primaries(&name, primaries);
         let delay = if is_ready { std::time::Duration::ZERO } else { self.options.secondaries_take };
         self.set_secondaries(&name, secondaries, delay);
-        if is_ready {
-            // Machines that are there from the start need no boot.
-            for instance in self.instances.values_mut().filter(|instance| instance.stage != Stage::Running) {
-                instance.stage = Stage::Booting { until: self.now };
-            }
-        }
     }
 
     /// More primaries, with the numbers after the highest; they exist at once and boot.

@@ -8,7 +8,7 @@ use super::{
     cloud::Cloud,
     dataproc_body::{Cluster, last_part, number},
     http::{Answer, Request, failed_precondition, invalid, not_found, refusal},
-    machines::{Instance, Stage, quota_name},
+    machines::quota_name,
     operations::{Order, state_during, takes_orders},
 };
 
@@ -257,24 +257,8 @@ impl Cloud {
 
     /// Another number of secondaries; more of them are made after this delay.
     pub fn set_secondaries(&mut self, name: &str, count: u32, delay: Duration) {
-        let cluster = &self.clusters[name];
-        let (key, shape) = (cluster.group.clone(), cluster.shape("secondaryWorkerConfig"));
-        let mut members: Vec<_> = self.members(&key).into_iter().cloned().collect();
-        self.groups.get_mut(&key).expect("a cluster's group").target_size = count;
-        if let Some(more) = (count as usize).checked_sub(members.len()) {
-            let base = format!("{name}-sw");
-            for _ in 0..more {
-                let fresh = self.random_name(&base);
-                self.add_members(&key, &[fresh], &shape, self.now + delay);
-            }
-            return;
-        }
-        // The group chooses: first what is not there yet, then as it happens.
-        members.sort_by_key(|member| (member.exists(), member.stage == Stage::Running, member.id));
-        let surplus = members.len() - count as usize;
-        for Instance { name, .. } in &members[..surplus] {
-            self.delete_machine(name, self.now);
-        }
+        let key = self.clusters[name].group.clone();
+        self.resize(&key, count, self.now + delay);
     }
 
     /// Named workers go, and are not replaced.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{
     cloud::Cloud,
     machines::{Instance, Shortage, Stage},
-    options::Gpus,
+    options::{Gpus, GroupSpec},
 };
 
 /// Where a group is, and its name.
@@ -41,6 +41,13 @@ pub struct Group {
     pub order: Value,
 }
 
+/// An instance template.
+#[derive(Clone, Debug)]
+pub struct Template {
+    pub id: u64,
+    pub shape: Shape,
+}
+
 /// What a group's machines are like.
 #[derive(Clone, Debug)]
 pub struct Shape {
@@ -50,6 +57,60 @@ pub struct Shape {
 }
 
 impl Cloud {
+    /// A group and its template, without machines.
+    pub fn add_group(&mut self, key: GroupKey, base_name: &str, shape: Shape, zones: Vec<String>) {
+        let template = format!("{}-template", key.name);
+        let made = Template { id: self.random.number(), shape };
+        self.templates.insert(template.clone(), made);
+        let group = Group {
+            id: self.random.number(),
+            base_name: base_name.into(),
+            template,
+            target_size: 0,
+            zones,
+            is_paginated: false,
+            errors: Vec::new(),
+            order: json!({}),
+        };
+        self.groups.insert(key, group);
+    }
+
+    /// A group that is there from the start, with its machines.
+    pub fn add_group_of(&mut self, spec: &GroupSpec) {
+        let (region, zone) = (self.options.region.clone(), self.options.zone.clone());
+        let (scope, zones) = match spec.is_regional {
+            true => (format!("regions/{region}"), vec![format!("{region}-a"), format!("{region}-b")]),
+            false => (format!("zones/{zone}"), vec![zone]),
+        };
+        let key = GroupKey { scope, name: spec.name.clone() };
+        let (machine_type, gpus) = (spec.machine_type.clone(), spec.gpus.clone());
+        let shape = Shape { machine_type, gpus, is_preemptible: spec.is_preemptible };
+        self.add_group(key.clone(), &spec.base_name, shape, zones);
+        self.groups.get_mut(&key).expect("just made").is_paginated = spec.is_paginated;
+        self.resize(&key, spec.size, self.now);
+    }
+
+    /// Another number of machines; more of them are made from this moment on.
+    pub fn resize(&mut self, key: &GroupKey, size: u32, from: Instant) {
+        let group = self.groups.get_mut(key).expect("it is there");
+        group.target_size = size;
+        let base = group.base_name.clone();
+        let mut members: Vec<_> = self.members(key).into_iter().filter(|member| !member.is_going()).cloned().collect();
+        if let Some(more) = (size as usize).checked_sub(members.len()) {
+            for _ in 0..more {
+                let fresh = self.random_name(&base);
+                self.add_members(key, &[fresh], from);
+            }
+            return;
+        }
+        // The group chooses: first what is not there yet, then as it happens.
+        members.sort_by_key(|member| (member.exists(), member.stage == Stage::Running, member.id));
+        let surplus = members.len() - size as usize;
+        for member in &members[..surplus] {
+            self.delete_machine(&member.name, self.now);
+        }
+    }
+
     /// Machines of a group, by name.
     pub fn members(&self, key: &GroupKey) -> Vec<&Instance> {
         self.instances.values().filter(|instance| instance.group.as_ref() == Some(key)).collect()
@@ -68,7 +129,9 @@ impl Cloud {
     }
 
     /// Adds machines of these names to a group; they are made from this moment on.
-    pub fn add_members(&mut self, key: &GroupKey, names: &[String], shape: &Shape, from: Instant) {
+    pub fn add_members(&mut self, key: &GroupKey, names: &[String], from: Instant) {
+        let shape = self.groups.get(key).and_then(|group| self.templates.get(&group.template));
+        let shape = shape.expect("every group has a template").shape.clone();
         let zones = self.groups.get(key).map(|group| group.zones.clone()).unwrap_or_default();
         let before = self.members(key).len();
         for (index, name) in names.iter().enumerate() {

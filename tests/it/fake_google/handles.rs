@@ -2,7 +2,14 @@
 
 use serde_json::Value;
 
-use super::{FakeGoogle, dataproc_body::Cluster, machines::Stage, options::FakeOptions};
+use super::{
+    FakeGoogle,
+    cloud::Cloud,
+    dataproc_body::Cluster,
+    groups::GroupKey,
+    machines::{Instance, Stage},
+    options::FakeOptions,
+};
 
 impl FakeGoogle {
     /// Alters delays, quotas, stock-outs and the like, from now on.
@@ -49,6 +56,43 @@ impl FakeGoogle {
         if let Some(instance) = cloud.instances.get_mut(name).filter(|_| kept) {
             instance.stage = Stage::Wanted { from: now + delay };
         }
+    }
+}
+
+impl FakeGoogle {
+    /// A managed instance group, to read.
+    pub fn group(&self, name: &str) -> GroupHandle<'_> {
+        GroupHandle { fake: self, name: name.into() }
+    }
+}
+
+/// A managed instance group, by its name.
+pub struct GroupHandle<'a> {
+    fake: &'a FakeGoogle,
+    name: String,
+}
+
+impl GroupHandle<'_> {
+    fn with<T>(&self, read: impl FnOnce(&Cloud, &GroupKey) -> T) -> T {
+        let cloud = self.fake.cloud();
+        let key = cloud.groups.keys().find(|key| key.name == self.name);
+        read(&cloud, key.unwrap_or_else(|| panic!("no group {}", self.name)))
+    }
+
+    /// How many machines there are to be.
+    pub fn target_size(&self) -> u32 {
+        self.with(|cloud, key| cloud.groups[key].target_size)
+    }
+
+    /// Names of its machines, those that are only wanted included, in order.
+    pub fn members(&self) -> Vec<String> {
+        self.with(|cloud, key| cloud.members(key).iter().map(|member| member.name.clone()).collect())
+    }
+
+    /// Names of its machines that run, in order.
+    pub fn running(&self) -> Vec<String> {
+        let runs = |member: &&&Instance| member.stage == Stage::Running;
+        self.with(|cloud, key| cloud.members(key).iter().filter(runs).map(|member| member.name.clone()).collect())
     }
 }
 

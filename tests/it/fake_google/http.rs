@@ -134,6 +134,12 @@ pub fn refusal(status: u16, code: &str, reason: &str, message: &str) -> Answer {
     Answer { status, ..Answer::json(&body) }
 }
 
+/// A refusal as Cloud Storage and Compute Engine write it: without the canonical code.
+pub fn plain_refusal(status: u16, reason: &str, message: &str) -> Answer {
+    let errors = json!([{"message": message, "domain": "global", "reason": reason}]);
+    Answer { status, ..Answer::json(&json!({"error": {"code": status, "message": message, "errors": errors}})) }
+}
+
 pub fn invalid(message: &str) -> Answer {
     refusal(400, "INVALID_ARGUMENT", "badRequest", message)
 }

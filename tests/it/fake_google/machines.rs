@@ -52,6 +52,11 @@ impl Instance {
         !matches!(self.stage, Stage::Wanted { .. })
     }
 
+    /// Whether it is being deleted.
+    pub fn is_going(&self) -> bool {
+        matches!(self.stage, Stage::Deleting { .. })
+    }
+
     /// The quota that its GPUs count against.
     pub fn quota(&self) -> Option<(String, u32)> {
         self.gpus.as_ref().map(|gpus| (quota_name(&gpus.kind, self.is_preemptible), gpus.count))

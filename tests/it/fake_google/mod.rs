@@ -7,6 +7,10 @@
 
 mod bytes_sums;
 mod cloud;
+mod compute;
+mod compute_groups;
+mod compute_orders;
+mod cut_connection;
 mod dataproc;
 mod dataproc_body;
 mod dataproc_orders;
@@ -34,15 +38,15 @@ use tokio::sync::oneshot;
 use cloud::Cloud;
 use server::Shared;
 
-#[expect(unused_imports, reason = "for tests that need more than one cluster's defaults")]
+#[expect(unused_imports, reason = "a test names what it needs")]
 pub use self::{
-    handles::ClusterHandle,
+    handles::{ClusterHandle, GroupHandle},
     http::Recorded,
     options::{ClusterSpec, Gpus},
 };
 pub use self::{
     misbehave::{Misbehaviour, Rule},
-    options::FakeOptions,
+    options::{FakeOptions, GroupSpec},
 };
 
 /// Machines that come and go as the cloud orders: for tests that start a real NodeManager on each.

@@ -74,6 +74,37 @@ impl ClusterSpec {
     }
 }
 
+/// A managed instance group that is there from the start.
+#[derive(Clone, Debug)]
+pub struct GroupSpec {
+    pub name: String,
+    /// Of the region, with machines in two of its zones; else of the zone.
+    pub is_regional: bool,
+    pub size: u32,
+    pub base_name: String,
+    pub machine_type: String,
+    pub gpus: Option<Gpus>,
+    pub is_preemptible: bool,
+    /// `listManagedInstances` keeps to `maxResults`.
+    pub is_paginated: bool,
+}
+
+impl GroupSpec {
+    /// A group of the zone with so many machines, a T4 in each; named machines begin with `w`.
+    pub fn new(name: &str, size: u32) -> Self {
+        Self {
+            name: name.into(),
+            is_regional: false,
+            size,
+            base_name: "w".into(),
+            machine_type: "n1-standard-8".into(),
+            gpus: Some(Gpus { kind: "nvidia-tesla-t4".into(), count: 1 }),
+            is_preemptible: false,
+            is_paginated: false,
+        }
+    }
+}
+
 /// The cloud at its start. Everything in it happens within one project, one region, one zone.
 #[derive(Clone, Debug)]
 pub struct FakeOptions {
@@ -81,6 +112,7 @@ pub struct FakeOptions {
     pub region: String,
     pub zone: String,
     pub clusters: Vec<ClusterSpec>,
+    pub groups: Vec<GroupSpec>,
     /// Buckets that exist.
     pub buckets: Vec<String>,
     /// From an order to the operation's end.
@@ -112,6 +144,7 @@ impl Default for FakeOptions {
             region: "us-central1".into(),
             zone: "us-central1-a".into(),
             clusters: vec![ClusterSpec::new("gpu1")],
+            groups: Vec::new(),
             buckets: vec!["b".into()],
             operation_takes: Duration::from_millis(20),
             secondaries_take: Duration::from_millis(20),

@@ -9,7 +9,7 @@ use std::{
 
 use axum::{
     Router,
-    body::{Body, Bytes, to_bytes},
+    body::{Body, to_bytes},
     extract::State,
     http::{self, Response},
 };
@@ -22,6 +22,7 @@ use tokio::{
 use super::{
     Guarded, MachineEvent,
     cloud::Cloud,
+    cut_connection::{CUT_AFTER, CutListener},
     http::{Answer, BODY_MAX, Recorded, Request},
     misbehave::{Misbehaviour, Rule, taken, unavailable},
 };
@@ -87,7 +88,7 @@ pub fn run(listener: TcpListener, shared: Arc<Shared>, stopped: oneshot::Receive
             }
         };
         tokio::select! {
-            served = axum::serve(listener, router) => served.expect("the fake serves"),
+            served = axum::serve(CutListener(listener), router) => served.expect("the fake serves"),
             () = going_on => {}
             _ = stopped => {}
         }
@@ -140,18 +141,14 @@ fn hang_up() -> ! {
     resume_unwind(Box::new("the fake hangs up, as told"))
 }
 
-fn response(answer: &Answer) -> http::response::Builder {
-    let builder = Response::builder().status(answer.status);
-    answer.headers.iter().fold(builder, |builder, (name, value)| builder.header(*name, value))
-}
-
 fn whole(answer: Answer) -> Response<Body> {
-    response(&answer).body(Body::from(answer.body)).expect("a response")
+    let builder = Response::builder().status(answer.status);
+    let builder = answer.headers.iter().fold(builder, |builder, (name, value)| builder.header(*name, value));
+    builder.body(Body::from(answer.body)).expect("a response")
 }
 
-/// Says the length of the whole, sends half of it: a body of unknown length keeps hyper from counting.
+/// Says the length of the whole, sends half of it.
 fn half(answer: Answer) -> Response<Body> {
-    let builder = response(&answer).header("content-length", answer.body.len());
-    let part = Bytes::copy_from_slice(&answer.body[..answer.body.len() / 2]);
-    builder.body(Body::from_stream(Body::from(part).into_data_stream())).expect("a response")
+    let kept = answer.body.len() / 2;
+    whole(answer.with(CUT_AFTER, kept))
 }

@@ -11,7 +11,7 @@ use super::{
     bytes_sums::{crc32c, md5},
     cloud::{Cloud, unrouted},
     dataproc::paged,
-    http::{Answer, Request, encoded},
+    http::{Answer, Request, encoded, plain_refusal},
     misbehave::precondition_failed,
     storage_upload::Upload,
 };
@@ -61,18 +61,12 @@ impl Bucket {
     }
 }
 
-/// A refusal as Cloud Storage writes it: without the canonical code.
-pub fn storage_refusal(status: u16, reason: &str, message: &str) -> Answer {
-    let errors = json!([{"message": message, "domain": "global", "reason": reason}]);
-    Answer { status, ..Answer::json(&json!({"error": {"code": status, "message": message, "errors": errors}})) }
-}
-
 fn no_object(bucket: &str, name: &str) -> Answer {
-    storage_refusal(404, "notFound", &format!("No such object: {bucket}/{name}"))
+    plain_refusal(404, "notFound", &format!("No such object: {bucket}/{name}"))
 }
 
 pub fn bucket_mut<'a>(cloud: &'a mut Cloud, bucket: &str) -> Result<&'a mut Bucket, Answer> {
-    let missing = || storage_refusal(404, "notFound", "The specified bucket does not exist.");
+    let missing = || plain_refusal(404, "notFound", "The specified bucket does not exist.");
     cloud.buckets.get_mut(bucket).ok_or_else(missing)
 }
 
@@ -86,7 +80,7 @@ pub fn answer(cloud: &mut Cloud, request: &Request, rest: &[&str]) -> Result<Ans
         ("POST", ["b"]) => {
             let name = request.json()?["name"].as_str().unwrap_or_default().to_owned();
             if cloud.buckets.contains_key(&name) {
-                return Err(storage_refusal(409, "conflict", "Your previous request to create the bucket succeeded."));
+                return Err(plain_refusal(409, "conflict", "Your previous request to create the bucket succeeded."));
             }
             cloud.buckets.insert(name.clone(), Bucket::default());
             Ok(Answer::json(&bucket_json(cloud, &name)))
@@ -180,7 +174,7 @@ impl Preconditions {
         let number = |name: &str| match request.query(name).map(str::parse) {
             None => Ok(None),
             Some(Ok(number)) => Ok(Some(number)),
-            Some(Err(_)) => Err(storage_refusal(400, "invalid", &format!("Invalid value for {name}."))),
+            Some(Err(_)) => Err(plain_refusal(400, "invalid", &format!("Invalid value for {name}."))),
         };
         Ok(Self {
             generation: (number("ifGenerationMatch")?, number("ifGenerationNotMatch")?),
@@ -231,7 +225,7 @@ fn media(request: &Request, object: &Object) -> Result<Answer, Answer> {
     );
     let (first, end) = part.unwrap_or((0, size));
     if first > 0 && first >= size {
-        let refusal = storage_refusal(416, "requestedRangeNotSatisfiable", "The requested range cannot be satisfied.");
+        let refusal = plain_refusal(416, "requestedRangeNotSatisfiable", "The requested range cannot be satisfied.");
         return Err(refusal.with("content-range", format!("bytes */{size}")));
     }
     let answer = Answer {

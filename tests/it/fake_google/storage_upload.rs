@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use super::{
     bytes_sums::{crc32c, md5},
     cloud::{Cloud, unrouted},
-    http::{Answer, Request, encoded},
-    storage::{Preconditions, bucket_mut, object_json, once, storage_refusal},
+    http::{Answer, Request, encoded, plain_refusal},
+    storage::{Preconditions, bucket_mut, object_json, once},
 };
 
 /// A part that is not the last one has a multiple of this many bytes.
@@ -44,7 +44,7 @@ pub fn upload(cloud: &mut Cloud, request: &Request, bucket: &str) -> Result<Answ
         ("PUT" | "POST", "resumable", Some(id)) => go_on(cloud, request, bucket, id),
         ("DELETE", _, Some(id)) => {
             bucket_mut(cloud, bucket)?.uploads.remove(id);
-            Err(storage_refusal(499, "clientClosedRequest", "Client Closed Request"))
+            Err(plain_refusal(499, "clientClosedRequest", "Client Closed Request"))
         }
         ("POST", "resumable", None) => begin(cloud, request, bucket),
         ("POST", "multipart", None) => once(cloud, request, bucket, |cloud| {
@@ -64,7 +64,7 @@ pub fn upload(cloud: &mut Cloud, request: &Request, bucket: &str) -> Result<Answ
 
 fn name(request: &Request, metadata: &Value) -> Result<String, Answer> {
     let name = request.query("name").or_else(|| metadata["name"].as_str()).filter(|name| !name.is_empty());
-    name.map(str::to_owned).ok_or_else(|| storage_refusal(400, "required", "Required"))
+    name.map(str::to_owned).ok_or_else(|| plain_refusal(400, "required", "Required"))
 }
 
 /// Writes, if what was asked of the object holds.
@@ -77,7 +77,7 @@ fn store(cloud: &mut Cloud, bucket: &str, write: Write) -> Result<Answer, Answer
     for (field, sum) in sums {
         if metadata[field].as_str().is_some_and(|sent| sent != sum) {
             let text = format!("Provided {field} \"{}\" doesn't match calculated {field} \"{sum}\".", metadata[field]);
-            return Err(storage_refusal(400, "invalid", &text));
+            return Err(plain_refusal(400, "invalid", &text));
         }
     }
     let content_type = metadata["contentType"].as_str().unwrap_or(&content_type).to_owned();
@@ -87,7 +87,7 @@ fn store(cloud: &mut Cloud, bucket: &str, write: Write) -> Result<Answer, Answer
 
 /// Metadata and bytes in one body (`multipart/related`).
 fn multipart(request: &Request) -> Result<Write, Answer> {
-    let bad = || storage_refusal(400, "badRequest", "Malformed multipart body.");
+    let bad = || plain_refusal(400, "badRequest", "Malformed multipart body.");
     let kind = request.header("content-type").unwrap_or_default();
     let boundary = kind.split(';').find_map(|part| part.trim().strip_prefix("boundary=")).ok_or_else(bad)?;
     let boundary = format!("--{}", boundary.trim_matches(['"', '\'']));
@@ -148,7 +148,7 @@ fn begin(cloud: &mut Cloud, request: &Request, bucket: &str) -> Result<Answer, A
 
 /// Another part, or the question how much has arrived.
 fn go_on(cloud: &mut Cloud, request: &Request, bucket: &str, id: &str) -> Result<Answer, Answer> {
-    let gone = || storage_refusal(404, "notFound", "The upload session was not found.");
+    let gone = || plain_refusal(404, "notFound", "The upload session was not found.");
     let upload = bucket_mut(cloud, bucket)?.uploads.get_mut(id).ok_or_else(gone)?;
     if let Some(answer) = &upload.done {
         return Ok(answer.clone());
@@ -158,14 +158,14 @@ fn go_on(cloud: &mut Cloud, request: &Request, bucket: &str, id: &str) -> Result
         let body = &request.body[..];
         let arrived = upload.data.len();
         if first > arrived {
-            return Err(storage_refusal(503, "backendError", "A part before this one has not arrived."));
+            return Err(plain_refusal(503, "backendError", "A part before this one has not arrived."));
         }
         // A part that was sent again, as its answer was lost.
         upload.data.extend_from_slice(body.get(arrived - first..).unwrap_or_default());
         let is_last = total == Some(upload.data.len());
         if !is_last && !body.len().is_multiple_of(PART) {
             upload.data.truncate(arrived);
-            return Err(storage_refusal(400, "badRequest", "Parts before the last one are multiples of 256 KiB."));
+            return Err(plain_refusal(400, "badRequest", "Parts before the last one are multiples of 256 KiB."));
         }
     }
     if total != Some(upload.data.len()) {
@@ -185,7 +185,7 @@ fn go_on(cloud: &mut Cloud, request: &Request, bucket: &str, id: &str) -> Result
 /// `bytes 0-99/200`, `bytes 0-99/*`, `bytes */200`, `bytes */*`; without a header the body is the whole.
 fn content_range(request: &Request) -> Result<(Option<usize>, Option<usize>), Answer> {
     let Some(range) = request.header("content-range") else { return Ok((Some(0), Some(request.body.len()))) };
-    let bad = || storage_refusal(400, "badRequest", "Failed to parse Content-Range header.");
+    let bad = || plain_refusal(400, "badRequest", "Failed to parse Content-Range header.");
     let (part, total) = range.trim_start_matches("bytes").trim().split_once('/').ok_or_else(bad)?;
     let total = if total == "*" { None } else { Some(total.parse().map_err(|_| bad())?) };
     if part == "*" {
