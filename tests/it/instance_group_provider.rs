@@ -222,11 +222,9 @@ async fn instance_group_states_follow_from_action_and_status() {
         let capacity = scene.provider.describe().await.unwrap();
         assert_eq!(capacity.groups[&PRIMARY].instances[0].state, expected, "{action} {status}");
     }
-    for (code, expected) in [("QUOTA_EXCEEDED", Failed), ("INTERNAL_ERROR", Provisioning)] {
-        scene.list(&[attempted("gpu-a", code)]);
-        let capacity = scene.provider.describe().await.unwrap();
-        assert_eq!(capacity.groups[&PRIMARY].instances[0].state, expected, "{code}");
-    }
+    // What cannot be had is no dead worker: one that says so would hold up all scaling.
+    scene.list(&[attempted("gpu-a", "QUOTA_EXCEEDED")]);
+    assert_eq!(scene.provider.describe().await.unwrap().groups[&PRIMARY].instances[0].state, Provisioning);
 }
 
 #[tokio::test]

@@ -68,3 +68,5 @@ promised!(command_that_overlaps, scenes::Scripted<true>);
 promised!(simulator, scenes::Simulated<false>);
 promised!(simulator_that_overlaps, scenes::Simulated<true>);
 promised!(dataproc, scenes::Dataproc);
+promised!(instance_group, scenes::InstanceGroups<false>);
+promised!(regional_instance_group, scenes::InstanceGroups<true>);

@@ -140,12 +140,7 @@ impl Managed {
         let is_being_made = action.starts_with("CREATING");
         let failure = last_attempt.errors.failure();
         let zone = place.0.or_else(|| address.zone().map(str::to_owned));
-        let is_in_vain = is_being_made && failure.as_ref().is_some_and(|failure| !failure::passes_soon(failure.kind));
-        let state = match state(&action, &instance_status) {
-            _ if zone.is_none() => InstanceState::Promised,
-            _ if is_in_vain => InstanceState::Failed,
-            state => state,
-        };
+        let state = if zone.is_none() { InstanceState::Promised } else { state(&action, &instance_status) };
         Ok(Self { name, zone, state, is_being_made, failure })
     }
 
@@ -180,6 +175,7 @@ fn place_of(url: &str) -> Option<(String, String)> {
 /// What a machine is worth by what its group does with it, and by its own state.
 fn state(action: &str, status: &str) -> InstanceState {
     match action {
+        // Also in vain, so far: the order that asked for it withdraws it, and a worker that is late is replaced.
         "CREATING" | "CREATING_WITHOUT_RETRIES" | "CREATING_ATOMICALLY" => InstanceState::Provisioning,
         // Another machine comes, or the same one boots anew, under the same name.
         "RECREATING" | "RESTARTING" | "RESUMING" | "STARTING" => InstanceState::Provisioning,

@@ -1,11 +1,11 @@
 //! The providers, each over a cloud of its own: a script, the simulator, the stand-in for Google's services.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use tempfile::TempDir;
 use yarn_autoscaler::{
     cloud::{
-        CommandProvider, DataprocProvider, WorkerNames,
+        CommandProvider, DataprocProvider, GroupAddress, InstanceGroupProvider, WorkerNames,
         dataproc::{ScaleDown, Target},
     },
     google::{Api, Tokens, endpoint},
@@ -14,7 +14,7 @@ use yarn_autoscaler::{
 
 use super::scene::{GROUP, Scene, Trouble};
 use crate::{
-    fake_google::{FakeGoogle, FakeOptions, Misbehaviour, Rule},
+    fake_google::{FakeGoogle, FakeOptions, GroupSpec, Misbehaviour, Rule},
     sim_build::{WORKER, cluster, fault, plan, tony},
 };
 
@@ -182,5 +182,56 @@ impl Scene for Dataproc {
 
     async fn restart(&mut self) {
         self.provider = dataproc(&self.google, None);
+    }
+}
+
+/// The provider `instance-group`, over a group of one zone or of a region.
+pub struct InstanceGroups<const REGIONAL: bool> {
+    google: FakeGoogle,
+    provider: InstanceGroupProvider,
+}
+
+impl<const REGIONAL: bool> InstanceGroups<REGIONAL> {
+    fn provider_of(google: &FakeGoogle, trouble: Option<Trouble>) -> InstanceGroupProvider {
+        let group = if REGIONAL { "us-central1/workers" } else { "us-central1-a/workers" };
+        let groups = BTreeMap::from([(GROUP, GroupAddress::parse(group).unwrap())]);
+        let names = WorkerNames::new(Some("{zone}.c.p.internal")).unwrap();
+        InstanceGroupProvider::new(api(google, trouble), "p".into(), groups, names)
+    }
+}
+
+impl<const REGIONAL: bool> Scene for InstanceGroups<REGIONAL> {
+    type Provider = InstanceGroupProvider;
+
+    async fn open(trouble: Option<Trouble>) -> Option<Self> {
+        let group = GroupSpec { is_regional: REGIONAL, is_paginated: REGIONAL, ..GroupSpec::new("workers", 2) };
+        let mut options = FakeOptions { clusters: Vec::new(), groups: vec![group], ..options(trouble) };
+        if trouble == Some(Trouble::StockOut) {
+            // A region has none where none of its zones has any.
+            options.stock_outs.extend(["us-central1-a", "us-central1-b"].map(str::to_owned));
+        }
+        let google = google(trouble, options, [("POST", "createInstances"), ("POST", "deleteInstances")]);
+        let provider = Self::provider_of(&google, trouble);
+        let scene = Self { google, provider };
+        if trouble != Some(Trouble::Hangs) {
+            scene.workers(2).await;
+        }
+        Some(scene)
+    }
+
+    fn provider(&self) -> &InstanceGroupProvider {
+        &self.provider
+    }
+
+    async fn pass(&self) {
+        a_moment().await;
+    }
+
+    async fn heal(&mut self) {
+        self.google.alter(|options| options.stock_outs.clear());
+    }
+
+    async fn restart(&mut self) {
+        self.provider = Self::provider_of(&self.google, None);
     }
 }
