@@ -148,6 +148,11 @@ pub trait StateStore {
     async fn keep(&mut self, _state: &State, _now: DateTime<Utc>) -> Result<(), PortError> {
         Ok(())
     }
+    /// Lets go of the state, so that the next controller may have it at once: the last thing
+    /// before a clean end.
+    async fn release(&mut self) -> Result<(), PortError> {
+        Ok(())
+    }
 }
 
 /// What a look at the policy's source found.

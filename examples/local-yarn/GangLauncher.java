@@ -113,11 +113,18 @@ public final class GangLauncher {
     return client.submitApplication(context);
   }
 
+  /** Where this program finds the names of workers, its masters find them, too. */
+  private static String hostsFile() {
+    String file = System.getProperty("jdk.net.hosts.file");
+    return file == null ? "" : " '-Djdk.net.hosts.file=" + file + "'";
+  }
+
   private static String masterCommand(Options options, String log) {
     return "exec '" + System.getProperty("java.home") + "/bin/java'"
         + " -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData -Xmx" + MASTER_HEAP_MB + "m"
         + " '-Dlab.dir=" + System.getProperty("lab.dir") + "'"
         + " '-Djava.io.tmpdir=" + System.getProperty("java.io.tmpdir") + "'"
+        + hostsFile()
         + " -cp '" + System.getProperty("java.class.path") + "'"
         + " GangLauncher master" + options.asWords() + " >'" + log + "' 2>&1";
   }

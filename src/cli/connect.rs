@@ -1,24 +1,19 @@
-//! Where the cluster is and who makes its machines: the options that `run` and `plan` share, and the adapters that
-//! they name.
+//! Where the cluster is and who makes its machines: the options that `run` and `plan` share. What they come to is
+//! `site`'s.
 
 use std::{path::PathBuf, time::Duration};
 
-use anyhow::{Context, anyhow};
-use chrono::{DateTime, Utc};
+use anyhow::Context;
 use clap::ValueEnum;
 use reqwest::Url;
 
-use super::{exit, validate::SparkShuffle};
+use super::{exit, google, place::PolicyPlace, provider, validate::SparkShuffle};
 use crate::{
-    cloud::command::CommandProvider,
     controller::Settings,
     policy::{Algorithm, LoadOptions, Policy, duration, load},
-    ports::{PolicyChange, PolicySource},
     yarn::{
-        Yarn,
         admin::Admin,
         admin_rpc::{self, AdminRpc},
-        exclude_file::ExcludeFile,
         rest::{Options, ResourceManager},
         rmadmin::{self, RmAdmin},
     },
@@ -28,32 +23,45 @@ use crate::{
 #[derive(Debug, clap::Args)]
 #[group(id = "web")]
 pub struct Web {
-    /// The ResourceManager's web address; name both of a high-availability pair
+    /// The ResourceManager's web address; name both of a high-availability pair [default: http://localhost:8088, on a
+    /// Dataproc master port 8088 of its own name]
     #[arg(
         long,
         value_name = "URL",
         env = "YARN_AUTOSCALER_RESOURCE_MANAGER",
         hide_env_values = true,
-        value_delimiter = ',',
-        default_value = "http://localhost:8088"
+        value_delimiter = ','
     )]
     pub resource_manager: Vec<Url>,
 }
 
 impl Web {
+    /// Its addresses; on a host of this name, where none is given.
+    pub fn addresses(&self, host: &str) -> Result<Vec<Url>, Failure> {
+        if !self.resource_manager.is_empty() {
+            return Ok(self.resource_manager.clone());
+        }
+        let default = format!("http://{host}:8088");
+        Ok(vec![default.parse().with_context(|| format!("{default} is no address: say --resource-manager"))?])
+    }
+
     /// A client of it.
     pub fn rest(&self) -> Result<ResourceManager, Failure> {
-        Ok(ResourceManager::new(self.resource_manager.clone(), Options::default())?)
+        Ok(ResourceManager::new(self.addresses(LOCALHOST)?, Options::default())?)
     }
 }
+
+/// Where the ResourceManager is, unless something else is known.
+pub const LOCALHOST: &str = "localhost";
 
 /// Options of the commands that decide about a real cluster.
 #[derive(Debug, clap::Args)]
 #[group(id = "connect")]
 pub struct Args {
-    /// The autoscaling policy
-    #[arg(long, value_name = "FILE", env = "YARN_AUTOSCALER_POLICY")]
-    pub policy: PathBuf,
+    /// The autoscaling policy: a file, gs://BUCKET/OBJECT, dataproc:ID for one of Dataproc's, or `dataproc:` for the one
+    /// that is attached to the cluster
+    #[arg(long, value_name = "POLICY", env = "YARN_AUTOSCALER_POLICY")]
+    pub policy: PolicyPlace,
     /// Where the cluster keeps Spark's shuffle data, as in `dataproc:efm.spark.shuffle`; with primary-worker, only a
     /// graceful decommission time-out of 0s is allowed
     #[arg(long, value_name = "WHERE", env = "YARN_AUTOSCALER_SPARK_SHUFFLE")]
@@ -73,24 +81,13 @@ pub struct Args {
     /// The user that orders are given as; must be in yarn.admin.acl
     #[arg(long, value_name = "USER", env = "HADOOP_USER_NAME", default_value = "yarn")]
     pub user: String,
-    /// YARN's exclude file (yarn.resourcemanager.nodes.exclude-path), through which workers are drained; `run` needs it
+    /// YARN's exclude file, through which workers are drained [default: the ResourceManager's
+    /// yarn.resourcemanager.nodes.exclude-path, where it is a file on this machine]
     #[arg(long, value_name = "FILE", env = "YARN_AUTOSCALER_EXCLUDE_FILE")]
     pub exclude_file: Option<PathBuf>,
-    /// Where machines come from
-    #[arg(long, value_enum, env = "YARN_AUTOSCALER_PROVIDER", default_value_t = ProviderKind::Command)]
-    pub provider: ProviderKind,
-    /// The program of --provider command, with its arguments (docs/provider-command.md)
-    #[arg(
-        long,
-        value_name = "COMMAND",
-        env = "YARN_AUTOSCALER_PROVIDER_COMMAND",
-        hide_env_values = true,
-        required_if_eq("provider", "command")
-    )]
-    pub provider_command: Option<String>,
-    /// How long one call of the provider may take
-    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration::parse)]
-    pub provider_time_limit: Duration,
+    /// Where machines come from.
+    #[command(flatten)]
+    pub machines: provider::Args,
     /// The longest time from a change in YARN to the decision on it; YARN is looked at twice in it
     #[arg(long, value_name = "DURATION", env = "YARN_AUTOSCALER_POLL_INTERVAL", default_value = "5s", value_parser = poll_interval)]
     pub poll_interval: Duration,
@@ -100,6 +97,9 @@ pub struct Args {
     /// How long a worker may be not ready (booting, lost, unhealthy) before it is replaced
     #[arg(long, value_name = "DURATION", default_value = "15m", value_parser = duration::parse)]
     pub ready_deadline: Duration,
+    /// Google Cloud.
+    #[command(flatten)]
+    pub google: google::Args,
     /// For trials and tests: this cooldown instead of the policy's; may be shorter than the 2m that a policy must have
     #[arg(long, value_name = "DURATION", value_parser = duration::parse, help_heading = "Trials")]
     pub trial_cooldown: Option<Duration>,
@@ -112,13 +112,6 @@ pub enum AdminBy {
     Rpc,
     /// `yarn rmadmin`.
     Rmadmin,
-}
-
-/// Where machines come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ProviderKind {
-    /// A program of the operator's.
-    Command,
 }
 
 /// A failure with the exit code that it means.
@@ -150,51 +143,15 @@ impl Args {
         Settings { poll_interval, restart_hold, ready_deadline }
     }
 
-    /// YARN behind its adapter.
-    pub fn yarn(&self) -> Result<Yarn, Failure> {
-        Ok(Yarn::new(self.web.rest()?, Some(self.administration()?), self.exclude_file.as_ref().map(ExcludeFile::new)))
-    }
-
-    fn administration(&self) -> Result<Admin, Failure> {
+    /// What gives YARN its orders, at these web addresses.
+    pub fn administration(&self, resource_managers: &[Url]) -> Result<Admin, Failure> {
         match self.admin {
             AdminBy::Rmadmin => Ok(Admin::Command(RmAdmin::new(&self.rmadmin_command, rmadmin::DEFAULT_LIMIT)?)),
             AdminBy::Rpc => {
-                let addresses =
-                    if self.admin_address.is_empty() { self.default_addresses()? } else { self.admin_address.clone() };
+                let given = self.admin_address.clone();
+                let addresses = if given.is_empty() { default_addresses(resource_managers)? } else { given };
                 Ok(Admin::Rpc(AdminRpc::new(addresses, self.user.as_str(), admin_rpc::DEFAULT_LIMIT)?))
             }
-        }
-    }
-
-    fn default_addresses(&self) -> Result<Vec<String>, Failure> {
-        let address = |url: &Url| {
-            let host = url.host_str().context("an address of --resource-manager names no host")?;
-            Ok(format!("{host}:8033"))
-        };
-        self.web.resource_manager.iter().map(address).collect::<anyhow::Result<_>>().map_err(Failure::from)
-    }
-
-    /// The provider behind its adapter.
-    pub fn provider(&self) -> Result<CommandProvider, Failure> {
-        let command = self.provider_command.as_deref();
-        let command =
-            command.context("--provider command needs --provider-command: the program that makes machines")?;
-        let words = shlex::split(command).filter(|words| !words.is_empty());
-        let words = words.ok_or_else(|| anyhow!("--provider-command is empty, or a quote in it is not closed"))?;
-        Ok(CommandProvider::new(words, self.provider_time_limit))
-    }
-
-    /// The policy in force at the start, from its source; one that is not valid ends the command.
-    pub async fn first_policy(&self, source: &mut impl PolicySource, now: DateTime<Utc>) -> Result<Policy, Failure> {
-        let about = std::fs::metadata(&self.policy);
-        let about = about.with_context(|| format!("cannot read the policy {}", self.policy.display()))?;
-        if !about.is_file() {
-            return Err(anyhow!("the policy {} is not a file", self.policy.display()).into());
-        }
-        match source.check(now).await {
-            PolicyChange::New(policy) => Ok(policy),
-            PolicyChange::Invalid(text) => Err(Failure::new(exit::INVALID_POLICY, anyhow!(text))),
-            PolicyChange::Unchanged => Err(Failure::new(exit::BUG, anyhow!("the policy was not read"))),
         }
     }
 
@@ -217,6 +174,14 @@ impl Args {
             Ok(policy)
         }
     }
+}
+
+fn default_addresses(resource_managers: &[Url]) -> Result<Vec<String>, Failure> {
+    let address = |url: &Url| {
+        let host = url.host_str().context("an address of --resource-manager names no host")?;
+        Ok(format!("{host}:8033"))
+    };
+    resource_managers.iter().map(address).collect::<anyhow::Result<_>>().map_err(Failure::from)
 }
 
 /// A pending figure is confirmed by a second look at least 2 s after the first, within one interval.

@@ -1,21 +1,42 @@
-//! Who is told of a tick: the log, the decision log, the live display, and systemd's watchdog. None of them can stop
+//! Who is told of a tick: the log, the decision log, the autoscaler log, the live display, and systemd's watchdog. None of them can stop
 //! the loop.
 
-use std::{io::Stdout, path::Path};
+use std::{io::Stdout, path::PathBuf};
 
 use anyhow::Context;
 use sd_notify::NotifyState;
 
 use super::live::Live;
 use crate::{
+    model::Reason,
     ports::{Journal, Tick},
-    store::decision_log::{DecisionLog, Headline, Record},
+    store::{
+        AutoscalerLog,
+        autoscaler_log::ClusterLabels,
+        decision_log::{DecisionLog, Headline, Record},
+    },
 };
+
+/// What `run` writes down of its decisions.
+#[derive(Debug, clap::Args)]
+#[group(id = "journals")]
+pub struct Args {
+    /// Appends each decision with its reasons as a JSON line; `explain` reads it
+    #[arg(long, value_name = "FILE", env = "YARN_AUTOSCALER_DECISION_LOG")]
+    pub decision_log: Option<PathBuf>,
+    /// Appends what Dataproc's autoscaler would log, in its own form, a LogEntry as a JSON line
+    #[arg(long, value_name = "FILE", env = "YARN_AUTOSCALER_AUTOSCALER_LOG")]
+    pub autoscaler_log: Option<PathBuf>,
+    /// Show the loop live in this terminal, on stdout
+    #[arg(long)]
+    pub live: bool,
+}
 
 /// All of them.
 #[derive(Debug)]
 pub struct Journals {
     decisions: Option<DecisionLog>,
+    autoscaler_log: Option<AutoscalerLog>,
     live: Option<Live<Stdout>>,
     /// What was logged last: a line a tick would drown the news.
     told: Option<Headline>,
@@ -25,16 +46,26 @@ pub struct Journals {
 }
 
 impl Journals {
-    /// Opens what is asked for.
+    /// Opens what is asked for; `labels` say which cluster it is of.
     ///
     /// # Errors
-    /// The decision log cannot be opened.
-    pub fn open(decision_log: Option<&Path>, live: bool) -> anyhow::Result<Self> {
-        let open = |path: &Path| {
+    /// A log cannot be opened.
+    pub fn open(args: &Args, labels: ClusterLabels) -> anyhow::Result<Self> {
+        let decisions = args.decision_log.as_ref().map(|path| {
             DecisionLog::open(path).with_context(|| format!("cannot open the decision log {}", path.display()))
-        };
-        let decisions = decision_log.map(open).transpose()?;
-        Ok(Self { decisions, live: live.then(Live::stdout), told: None, noted: Vec::new(), ready: false })
+        });
+        let autoscaler_log = args.autoscaler_log.as_ref().map(|path| {
+            AutoscalerLog::open(path, labels)
+                .with_context(|| format!("cannot open the autoscaler log {}", path.display()))
+        });
+        Ok(Self {
+            decisions: decisions.transpose()?,
+            autoscaler_log: autoscaler_log.transpose()?,
+            live: args.live.then(Live::stdout),
+            told: None,
+            noted: Vec::new(),
+            ready: false,
+        })
     }
 
     fn log(&mut self, tick: &Tick<'_>) {
@@ -45,7 +76,12 @@ impl Journals {
         let headline = Record::of(tick).headline();
         if !tick.decision.actions.is_empty() || self.told.as_ref() != Some(&headline) {
             let reasons: Vec<_> = tick.decision.reasons.iter().map(ToString::to_string).collect();
-            tracing::info!(actions = tick.decision.actions.len(), "{}", reasons.join("; "));
+            let (actions, reasons) = (tick.decision.actions.len(), reasons.join("; "));
+            if tick.decision.reasons.iter().any(Reason::is_alarm) {
+                tracing::error!(actions, "{reasons}");
+            } else {
+                tracing::info!(actions, "{reasons}");
+            }
         }
         self.told = Some(headline);
     }
@@ -67,6 +103,9 @@ impl Journal for Journals {
         self.log(tick);
         if let Some(decisions) = &mut self.decisions {
             decisions.tick(tick);
+        }
+        if let Some(log) = &mut self.autoscaler_log {
+            log.tick(tick);
         }
         if let Some(live) = &mut self.live {
             live.tick(tick);

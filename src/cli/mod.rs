@@ -4,12 +4,17 @@ pub mod connect;
 pub mod demo;
 pub mod exit;
 pub mod explain;
-mod journals;
+pub mod google;
+pub mod journals;
 pub mod live;
 mod live_view;
+pub mod place;
 pub mod plan;
 pub mod plan_view;
 pub mod policy_file;
+mod policy_source;
+pub mod provider;
+pub mod publish;
 pub mod record;
 pub mod run;
 pub mod schema;
@@ -18,6 +23,9 @@ mod sim_input;
 mod sim_report;
 mod sim_runs;
 pub mod simulate;
+pub mod site;
+pub mod standing;
+mod state;
 mod terminal;
 pub mod validate;
 pub mod wall_clock;
@@ -64,6 +72,8 @@ pub enum Command {
     Simulate(Box<simulate::Args>),
     /// Check policy and scenario files: every error with line, column and a caret, and warnings about what will hurt
     Validate(validate::Args),
+    /// Put files where clusters fetch them (init actions, policies, this program): a bucket or a folder, with a manifest
+    Publish(Box<publish::Args>),
     /// Print the JSON Schema of policy files, or of scenario files, for editors
     Schema(schema::Args),
 }
@@ -73,7 +83,7 @@ pub fn main() -> ExitCode {
     let cli = Cli::parse();
     // The live display redraws the terminal; a log in between would tear it. The display tells the same.
     let is_live = match &cli.command {
-        Command::Run(args) => args.live,
+        Command::Run(args) => args.journals.live,
         Command::Demo(_) => true,
         _ => false,
     };
@@ -92,6 +102,7 @@ fn execute(command: Command) -> ExitCode {
         Command::Demo(args) => demo::run(&args),
         Command::Simulate(args) => simulate::run(&args),
         Command::Validate(args) => validate::run(&args),
+        Command::Publish(args) => publish::run(&args),
         Command::Schema(args) => schema::run(&args),
     }
 }

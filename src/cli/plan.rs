@@ -3,25 +3,25 @@
 //! The look is two looks, since pending that one look alone shows is not demand. The averages that the daemon has are
 //! not there; the plan takes the present for the whole window: what would be done if it stayed like this.
 
-use std::{io::Write, path::PathBuf, process::ExitCode, sync::Arc};
+use std::{io::Write, process::ExitCode, sync::Arc};
 
 use anyhow::anyhow;
 use chrono::{DateTime, Utc};
 
 use super::{
     connect::{self, Failure},
-    exit, plan_view,
-    policy_file::PolicyFile,
-    run,
+    exit,
+    place::StatePlace,
+    plan_view, run,
+    site::Site,
     wall_clock::WallClock,
 };
 use crate::{
     controller,
     decide::{self, Matching, Survey},
-    model::{CONFIRM_AFTER, History, Outage, Sample, Situation, State},
+    model::{CONFIRM_AFTER, History, Outage, Sample, Situation},
     policy::Policy,
     ports::{Clock, Cluster, Provider},
-    store::FileStore,
 };
 
 /// Look once at the cluster: what would be done now, and why. Changes nothing.
@@ -32,8 +32,8 @@ pub struct Args {
     pub connect: connect::Args,
     /// The daemon's state file, to know its cooldown and drains; it is read, never locked or written, and need not be
     /// there
-    #[arg(long, value_name = "FILE", env = "YARN_AUTOSCALER_STATE", default_value = run::DEFAULT_STATE)]
-    pub state: PathBuf,
+    #[arg(long, value_name = "FILE|gs://…", env = "YARN_AUTOSCALER_STATE", default_value = run::DEFAULT_STATE)]
+    pub state: StatePlace,
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,
@@ -60,11 +60,10 @@ pub fn run(args: &Args) -> ExitCode {
 
 /// Prints the plan; whether something would be done.
 fn plan(args: &Args) -> Result<bool, Failure> {
-    let mut source = PolicyFile::new(&args.connect.policy, Default::default(), args.connect.parser());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let policy = runtime.block_on(args.connect.first_policy(&mut source, WallClock::default().now()))?;
-    let state = FileStore::peek(&args.state)?;
-    let situation = runtime.block_on(look(args, &policy, state))?;
+    let (policy, situation) = runtime.block_on(look(args))?;
+    // A name that is being looked up sits on a thread of its own and must not hold up the end.
+    runtime.shutdown_background();
     let (survey, decision) = (Survey::of(&policy, &situation), decide::decide(&policy, &situation));
     let plan = plan_view::Plan::of(&policy, &situation, survey.as_ref(), &decision);
     let text = if args.json { plan.json()? } else { plan.text() };
@@ -74,9 +73,13 @@ fn plan(args: &Args) -> Result<bool, Failure> {
 }
 
 /// Two looks, far enough apart; the second one counts, with the pending that both have seen.
-async fn look(args: &Args, policy: &Policy, state: State) -> Result<Situation, Failure> {
-    let mut state = Arc::new(state);
-    let (yarn, provider, clock) = (args.connect.yarn()?, args.connect.provider()?, WallClock::default());
+async fn look(args: &Args) -> Result<(Policy, Situation), Failure> {
+    let clock = WallClock::default();
+    let site = Site::find(&args.connect, &args.state).await?;
+    let (_, policy) = site.policy(Arc::default(), clock.now()).await?;
+    let mut state = Arc::new(site.peek(&args.state).await?);
+    let (yarn, provider) = (site.yarn(args.connect.exclude_file.clone())?, site.provider(&policy).await?);
+    let provider = provider.for_a_look();
     let unreachable = |error| Failure::new(exit::UNREACHABLE, anyhow!("{error}"));
     let begun_at = clock.now();
     let first = yarn.observe(begun_at).await.map_err(unreachable)?;
@@ -98,11 +101,11 @@ async fn look(args: &Args, policy: &Policy, state: State) -> Result<Situation, F
         restart_hold,
         ready_deadline,
     };
-    if let Some(sample) = decide::sample(policy, &situation) {
+    if let Some(sample) = decide::sample(&policy, &situation) {
         let seen_twice = Sample { pending: sample.pending.min(first.metrics.pending), ..sample };
-        situation.history = as_if_always(seen_twice, policy, now);
+        situation.history = as_if_always(seen_twice, &policy, now);
     }
-    Ok(situation)
+    Ok((policy, situation))
 }
 
 /// A history in which the present has lasted for a whole window.

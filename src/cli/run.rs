@@ -1,7 +1,6 @@
 //! `run`: the daemon. The composition root: the only place where the controller meets its adapters.
 
 use std::{
-    path::{Path, PathBuf},
     process::ExitCode,
     sync::{Arc, atomic::AtomicBool, atomic::Ordering},
     time::Duration,
@@ -14,15 +13,17 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use super::{
     connect::{self, Failure},
     exit,
-    journals::Journals,
-    policy_file::PolicyFile,
+    journals::{self, Journals},
+    place::StatePlace,
+    provider::AnyProvider,
+    site::Site,
+    standing::{self, Standing},
     terminal,
     wall_clock::WallClock,
 };
 use crate::{
     controller::{Controller, Halt},
-    ports::{Clock, ErrorKind},
-    store::FileStore,
+    ports::Clock,
 };
 
 /// Where the state is kept unless the operator says otherwise: systemd's `StateDirectory`.
@@ -32,21 +33,25 @@ pub const DEFAULT_STATE: &str = "/var/lib/yarn-autoscaler/state.json";
 /// would do, and the state knows what was begun.
 const GRACE: Duration = Duration::from_millis(700);
 
+/// The same where the state is in a bucket, which is then let go of.
+const GRACE_OBJECT: Duration = Duration::from_secs(3);
+
 /// The daemon: watches YARN and resizes the cluster by the policy.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Where the cluster is.
     #[command(flatten)]
     pub connect: connect::Args,
-    /// Where the controller remembers its orders and drains; another controller on the same file ends with code 5
-    #[arg(long, value_name = "FILE", env = "YARN_AUTOSCALER_STATE", default_value = DEFAULT_STATE)]
-    pub state: PathBuf,
-    /// Appends each decision with its reasons as a JSON line; `explain` reads it
-    #[arg(long, value_name = "FILE", env = "YARN_AUTOSCALER_DECISION_LOG")]
-    pub decision_log: Option<PathBuf>,
-    /// Show the loop live in this terminal, on stdout
-    #[arg(long)]
-    pub live: bool,
+    /// Where the controller remembers its orders and drains, a file or gs://BUCKET/OBJECT; another controller on the same
+    /// one ends with code 5
+    #[arg(long, value_name = "FILE|gs://…", env = "YARN_AUTOSCALER_STATE", default_value = DEFAULT_STATE)]
+    pub state: StatePlace,
+    /// What is written down.
+    #[command(flatten)]
+    pub journals: journals::Args,
+    /// Who acts, of several masters.
+    #[command(flatten)]
+    pub standing: standing::Args,
 }
 
 /// Runs until it is told to stop.
@@ -63,31 +68,71 @@ fn start(args: &Args) -> Result<(), Failure> {
 }
 
 async fn serve(args: &Args) -> Result<(), Failure> {
-    if args.connect.exclude_file.is_none() {
-        return Err(anyhow!("run needs --exclude-file: workers are drained through YARN's exclude file").into());
-    }
     // First of all: a signal that comes before anybody listens would end the process in its own way.
     let signals = Signals::listen().context("cannot listen for signals")?;
-    let clock = WallClock::default();
-    let reload = Arc::new(AtomicBool::new(false));
-    let mut policies = PolicyFile::new(&args.connect.policy, Arc::clone(&reload), args.connect.parser());
-    let policy = args.connect.first_policy(&mut policies, clock.now()).await?;
-    let store = open_state(&args.state, &clock)?;
-    let journals = Journals::open(args.decision_log.as_deref(), args.live)?;
-    let ports = (args.connect.yarn()?, args.connect.provider()?, store, journals, policies);
-    let mut controller = Controller::new(ports, policy, args.connect.settings()).await.map_err(halted)?;
-    tracing::info!(policy = %args.connect.policy.display(), state = %args.state.display(), "started");
+    let (clock, reload) = (WallClock::default(), Arc::new(AtomicBool::new(false)));
+    let grace = if matches!(args.state, StatePlace::File(_)) { GRACE } else { GRACE_OBJECT };
     tokio::select! {
-        result = controller.run(&clock) => result.map_err(halted),
-        result = obey_signals(signals, &clock, &reload) => result,
+        result = act(args, &clock, &reload) => result,
+        result = obey_signals(signals, &clock, &reload, grace) => result,
     }
 }
 
-fn open_state(path: &Path, clock: &WallClock) -> Result<FileStore, Failure> {
-    FileStore::open(path, clock.now()).map_err(|error| {
-        let code = if error.kind == ErrorKind::Conflict { exit::STATE_HELD } else { exit::USAGE };
-        Failure::new(code, error)
-    })
+/// Runs the loop while this node is the one that acts; where it is one of several, again and again.
+async fn act(args: &Args, clock: &WallClock, reload: &Arc<AtomicBool>) -> Result<(), Failure> {
+    let site = Site::find(&args.connect, &args.state).await?;
+    let (placement, local) = (site.placement(), site.rest()?);
+    loop {
+        match standing::standing(placement, &local, args.standing.standby).await? {
+            Standing::Acts => {}
+            Standing::Rests(why) => {
+                standing::tell_systemd(&why);
+                tracing::info!("{why}");
+                return Ok(());
+            }
+        }
+        if !control(args, &site, clock, reload).await? {
+            return Ok(());
+        }
+    }
+}
+
+/// Runs the loop; whether it ended because another node acts now.
+async fn control(args: &Args, site: &Site<'_>, clock: &WallClock, reload: &Arc<AtomicBool>) -> Result<bool, Failure> {
+    let (placement, local) = (site.placement(), site.rest()?);
+    let (policies, policy) = site.policy(Arc::clone(reload), clock.now()).await?;
+    let provider = site.provider(&policy).await?;
+    refuse_a_second_autoscaler(&provider).await?;
+    let yarn = site.yarn(Some(site.exclude_file().await?))?;
+    let store = site.store(&args.state, clock.now()).await?;
+    let journals = Journals::open(&args.journals, site.labels())?;
+    let ports = (yarn, provider, store, journals, policies);
+    let mut controller = Controller::new(ports, policy, args.connect.settings()).await.map_err(halted)?;
+    tracing::info!(policy = %args.connect.policy, state = %args.state, "started");
+    let is_over = tokio::select! {
+        result = controller.run(clock) => result.map(|()| false),
+        () = standing::is_lost(placement, &local) => Ok(true),
+    };
+    if !matches!(is_over, Err(Halt::Conflict(_)))
+        && let Err(error) = controller.let_go_of_state().await
+    {
+        tracing::warn!("the state stays held for a while: {error}");
+    }
+    is_over.map_err(halted)
+}
+
+/// Two autoscalers would undo what the other did.
+async fn refuse_a_second_autoscaler(provider: &AnyProvider) -> Result<(), Failure> {
+    let AnyProvider::Dataproc(dataproc) = provider else { return Ok(()) };
+    match dataproc.attached_policy().await {
+        Ok(Some(policy)) => Err(anyhow!("{}", dataproc.detach_first(&policy)).into()),
+        Ok(None) => Ok(()),
+        // It may pass: the loop looks at each tick, and holds.
+        Err(error) => {
+            tracing::warn!("whether a policy of Dataproc's own is attached is not known yet: {error}");
+            Ok(())
+        }
+    }
 }
 
 fn halted(halt: Halt) -> Failure {
@@ -117,7 +162,12 @@ impl Signals {
 
 /// SIGHUP reads the policy again; SIGTERM and SIGINT end the loop after the tick, or in the middle of it when it takes
 /// too long.
-async fn obey_signals(mut signals: Signals, clock: &WallClock, reload: &AtomicBool) -> Result<(), Failure> {
+async fn obey_signals(
+    mut signals: Signals,
+    clock: &WallClock,
+    reload: &AtomicBool,
+    grace: Duration,
+) -> Result<(), Failure> {
     loop {
         tokio::select! {
             _ = signals.terminate.recv() => break,
@@ -134,7 +184,7 @@ async fn obey_signals(mut signals: Signals, clock: &WallClock, reload: &AtomicBo
     let _ = sd_notify::notify(&[NotifyState::Stopping]);
     clock.stop();
     #[expect(clippy::disallowed_methods, reason = "the shell's own limit; the loop's time is the clock's")]
-    tokio::time::sleep(GRACE).await;
+    tokio::time::sleep(grace).await;
     Ok(())
 }
 

@@ -2,7 +2,13 @@
 
 pub mod command;
 mod command_wire;
-mod worker_names;
+pub mod dataproc;
+pub mod instance_group;
+mod machine_type;
+pub mod worker_names;
 
 pub use command::{CommandProvider, TIME_LIMIT_DEFAULT};
+pub use dataproc::DataprocProvider;
+pub use instance_group::{GroupAddress, InstanceGroupProvider};
+pub use machine_type::MachineType;
 pub use worker_names::WorkerNames;

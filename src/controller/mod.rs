@@ -139,6 +139,14 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
         }
     }
 
+    /// Lets go of the state: for a clean end, between two ticks or in the middle of one.
+    ///
+    /// # Errors
+    /// It stays held, as after a crash.
+    pub async fn let_go_of_state(&mut self) -> Result<(), PortError> {
+        self.store.release().await
+    }
+
     /// One turn: looks at everything, decides, acts, tells the journal.
     ///
     /// # Errors

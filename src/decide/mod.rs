@@ -108,10 +108,8 @@ impl View<'_> {
     /// Whether the provider may be given an order that makes or deletes machines, or why not.
     fn provider_is_free(&self, to_delete: bool) -> Result<(), Reason> {
         let state = &self.situation.state;
-        match &self.capacity.readiness {
-            Readiness::Ready => {}
-            Readiness::Busy { what } => return Err(Reason::ProviderBusy { what: what.clone() }),
-            Readiness::Held { why } => return Err(Reason::ProviderHeld { why: why.clone() }),
+        if let Readiness::Held { why } = &self.capacity.readiness {
+            return Err(Reason::ProviderHeld { why: why.clone() });
         }
         if let Some(until) = state.provider_retry_at.filter(|until| self.now < *until) {
             return Err(Reason::ProviderWait { until });
@@ -122,7 +120,13 @@ impl View<'_> {
             Intent::Delete { .. } => !overlaps,
             Intent::Resize { .. } => true,
         });
-        in_the_way.map_or(Ok(()), |operation| Err(Reason::OperationUnderWay { what: operation.intent.to_string() }))
+        if let Some(operation) = in_the_way {
+            return Err(Reason::OperationUnderWay { what: operation.intent.to_string() });
+        }
+        match &self.capacity.readiness {
+            Readiness::Busy { what } => Err(Reason::ProviderBusy { what: what.clone() }),
+            Readiness::Ready | Readiness::Held { .. } => Ok(()),
+        }
     }
 
     /// Whether an order that makes workers of this group is under way.

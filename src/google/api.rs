@@ -1,16 +1,23 @@
 //! One of Google's REST services: JSON there, JSON back, within limits of time and size.
+//!
+//! Nothing is tried again here, as the controller looks again at the next tick, with one exception: a GET whose
+//! connection broke is sent once more at once. The other side may close a kept connection in the very moment of its
+//! reuse, and that says nothing about the service.
 
-use std::{sync::Arc, time::Duration};
+use std::{fmt::Write, sync::Arc, time::Duration};
 
 use reqwest::{
-    Client, Method, Url,
-    header::{AUTHORIZATION, HeaderMap, RETRY_AFTER},
-    redirect,
+    Client, Method, Response, Url,
+    header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue},
 };
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::time::timeout;
 
-use super::{ApiError, Tokens};
+use super::{
+    ApiError, Tokens,
+    error::{self, causes},
+    exchange::{self, retry_after},
+};
 use crate::ports::{ErrorKind, PortError};
 
 /// How long one request may take, its token included.
@@ -28,20 +35,41 @@ pub struct Api {
     time_limit: Duration,
 }
 
+/// A request as it is sent.
+struct Call<'a> {
+    method: Method,
+    url: Url,
+    body: Option<Vec<u8>>,
+    /// For people.
+    shown: &'a str,
+}
+
+/// A name of somebody else's as one part of a path: all but letters, digits and `-._~` as `%XX`.
+pub fn path_part(text: &str) -> String {
+    let mut part = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            part.push(char::from(byte));
+        } else {
+            // Writing to a string does not fail.
+            let _ = write!(part, "%{byte:02X}");
+        }
+    }
+    part
+}
+
 impl Api {
-    /// The service at this address (see [`endpoint`](super::endpoint)).
+    /// The service at this address (see [`endpoint`](super::endpoint())).
     ///
     /// # Errors
     /// [`ErrorKind::Permanent`]: this machine can make no requests.
     pub fn new(base: Url, tokens: Arc<Tokens>, time_limit: Duration) -> Result<Self, PortError> {
-        let agent = concat!("yarn-autoscaler/", env!("CARGO_PKG_VERSION"));
-        // A redirect would carry the token elsewhere.
-        let client = Client::builder().user_agent(agent).redirect(redirect::Policy::none()).connect_timeout(time_limit);
-        let client = client.build().map_err(|error| PortError::new(ErrorKind::Permanent, format!("{error}")))?;
+        let client = exchange::client(&base, time_limit)?;
         Ok(Self { base, client, tokens, time_limit })
     }
 
-    /// Reads.
+    /// Reads. The path is relative to the service's address, and what is in it of others' names went through
+    /// [`path_part`].
     ///
     /// # Errors
     /// What the service, or the lack of it, said.
@@ -75,6 +103,26 @@ impl Api {
         self.send(Method::PATCH, path, query, body).await
     }
 
+    /// Calls a method that takes no body (`…/listManagedInstances`).
+    ///
+    /// # Errors
+    /// What the service, or the lack of it, said.
+    pub async fn post_without_body<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        query: &[(&str, &str)],
+    ) -> Result<T, ApiError> {
+        self.call(Method::POST, path, query, None).await
+    }
+
+    /// Deletes; what is answered is not looked at.
+    ///
+    /// # Errors
+    /// What the service, or the lack of it, said.
+    pub async fn delete(&self, path: &str, query: &[(&str, &str)]) -> Result<(), ApiError> {
+        self.bytes(Method::DELETE, path, query, None).await.map(drop)
+    }
+
     async fn send<T: DeserializeOwned>(
         &self,
         method: Method,
@@ -82,7 +130,8 @@ impl Api {
         query: &[(&str, &str)],
         body: &impl Serialize,
     ) -> Result<T, ApiError> {
-        let body = serde_json::to_vec(body).map_err(|error| ApiError::unanswered(path, error))?;
+        let body = serde_json::to_vec(body);
+        let body = body.map_err(|error| unsent(path, format!("what was to be sent is no JSON: {error}")))?;
         self.call(method, path, query, Some(body)).await
     }
 
@@ -93,66 +142,90 @@ impl Api {
         query: &[(&str, &str)],
         body: Option<Vec<u8>>,
     ) -> Result<T, ApiError> {
-        let mut url = self.base.join(path).map_err(|error| ApiError::unanswered(path, error))?;
-        let request = format!("{method} {url}");
+        let shown = format!("{method} {}{path}", self.base);
+        let answer = self.bytes(method, path, query, body).await?;
+        // The parser quotes what it does not understand, whatever its length.
+        let strange = |error: serde_json::Error| error::shown(&format!("its answer is not understood: {error}"));
+        serde_json::from_slice(&answer).map_err(|error| ApiError::unanswered(&shown, strange(error)))
+    }
+
+    async fn bytes(
+        &self,
+        method: Method,
+        path: &str,
+        query: &[(&str, &str)],
+        body: Option<Vec<u8>>,
+    ) -> Result<Vec<u8>, ApiError> {
+        let mut url = self.address(path)?;
+        let shown = format!("{method} {url}");
         if !query.is_empty() {
             url.query_pairs_mut().extend_pairs(query);
         }
-        let exchange = self.exchange(method, url, body, &request);
+        let exchange = self.exchange(Call { method, url, body, shown: &shown });
         let limit = self.time_limit;
-        let too_late = |_| ApiError::unanswered(&request, format!("no answer within {} s", limit.as_secs_f64()));
-        let answer = timeout(limit, exchange).await.map_err(too_late)??;
-        serde_json::from_slice(&answer)
-            .map_err(|error| ApiError::unanswered(&request, format!("its answer is not understood: {error}")))
+        let too_late = |_| ApiError::unanswered(&shown, format!("no answer within {} s", limit.as_secs_f64()));
+        timeout(limit, exchange).await.map_err(too_late)?
     }
 
-    async fn exchange(
-        &self,
-        method: Method,
-        url: Url,
-        body: Option<Vec<u8>>,
-        request: &str,
-    ) -> Result<Vec<u8>, ApiError> {
-        let failed = |error: reqwest::Error| ApiError::unanswered(request, causes(&error.without_url()));
-        let token = self.tokens.header().await.map_err(|error| ApiError::unanswered(request, error))?;
-        let mut call = self.client.request(method, url);
-        if let Some(token) = token {
-            call = call.header(AUTHORIZATION, token);
+    /// The address under the service's own: a token is sent there.
+    fn address(&self, path: &str) -> Result<Url, ApiError> {
+        let climbs = |part: &str| matches!(part.to_ascii_lowercase().replace("%2e", ".").as_str(), "." | "..");
+        let url = self.base.join(path).ok().filter(|url| url.as_str().starts_with(self.base.as_str()));
+        let url = url.filter(|url| url.query().is_none() && url.fragment().is_none() && !path.split('/').any(climbs));
+        url.ok_or_else(|| unsent(path, format!("`{path}` is no path under {}", self.base)))
+    }
+
+    async fn exchange(&self, call: Call<'_>) -> Result<Vec<u8>, ApiError> {
+        let token = self.tokens.header().await.map_err(|error| ApiError::unsent(call.shown, &error))?;
+        let broken = |error: reqwest::Error| ApiError::unanswered(call.shown, causes(&error.without_url()));
+        let mut answer = match self.answer(&call, token.as_ref()).await {
+            Err(error) if may_be_reuse(&call.method, &error) => self.answer(&call, token.as_ref()).await,
+            other => other,
         }
-        if let Some(body) = body {
-            call = call.header("Content-Type", "application/json").body(body);
-        }
-        let mut answer = call.send().await.map_err(failed)?;
-        let (status, retry_after) = (answer.status(), retry_after(answer.headers()));
-        let mut bytes = Vec::new();
-        while let Some(chunk) = answer.chunk().await.map_err(failed)? {
-            if bytes.len() + chunk.len() > ANSWER_BYTES_MAX {
-                return Err(ApiError::unanswered(
-                    request,
-                    format!("its answer is longer than {ANSWER_BYTES_MAX} bytes"),
-                ));
-            }
-            bytes.extend_from_slice(&chunk);
-        }
+        .map_err(broken)?;
+        let status = answer.status();
         if status.is_success() {
-            return Ok(bytes);
+            let body = exchange::body(&mut answer, ANSWER_BYTES_MAX).await;
+            return body.map_err(|why| ApiError::unanswered(call.shown, why));
         }
-        Err(ApiError::refused(request, status.as_u16(), retry_after, &bytes))
+        if let (401, Some(token)) = (status.as_u16(), &token) {
+            self.tokens.was_refused(token);
+        }
+        let retry_after = retry_after(answer.headers());
+        let words = without(token.as_ref(), exchange::words(&mut answer).await);
+        Err(ApiError::refused(call.shown, status.as_u16(), retry_after, &words))
+    }
+
+    async fn answer(&self, call: &Call<'_>, token: Option<&HeaderValue>) -> Result<Response, reqwest::Error> {
+        let mut request = self.client.request(call.method.clone(), call.url.clone());
+        if let Some(token) = token {
+            request = request.header(AUTHORIZATION, token);
+        }
+        request = match &call.body {
+            Some(body) => request.header(CONTENT_TYPE, "application/json").body(body.clone()),
+            // Google's front ends refuse a POST that does not say how long its body is.
+            None if call.method == Method::POST => request.header(CONTENT_LENGTH, "0"),
+            None => request,
+        };
+        request.send().await
     }
 }
 
-/// Seconds; a date is not read, as Google's services send none.
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok().map(Duration::from_secs)
+/// A request that would fail the same way again.
+fn unsent(request: &str, why: String) -> ApiError {
+    ApiError::unsent(request, &PortError::new(ErrorKind::Permanent, why))
 }
 
-/// The error with all that lies under it: reqwest's own text stops at "error sending request".
-fn causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(under) = cause {
-        text = format!("{text}: {under}");
-        cause = under.source();
-    }
-    text
+/// Whether the connection broke before an answer came, where asking once more does no harm.
+fn may_be_reuse(method: &Method, error: &reqwest::Error) -> bool {
+    *method == Method::GET && error.is_request() && !error.is_timeout() && !error.is_connect()
+}
+
+/// A refusal's words without the token, should they repeat it.
+fn without(token: Option<&HeaderValue>, words: Vec<u8>) -> Vec<u8> {
+    let token = token.and_then(|token| token.to_str().ok());
+    let Some(token) = token.map(|token| token.trim_start_matches("Bearer ")).filter(|token| !token.is_empty()) else {
+        return words;
+    };
+    String::from_utf8_lossy(&words).replace(token, "(token)").into_bytes()
 }

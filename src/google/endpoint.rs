@@ -52,7 +52,8 @@ pub fn endpoint(text: &str) -> Result<Url, String> {
     Ok(url)
 }
 
-fn is_loopback(url: &Url) -> bool {
+/// Whether this address is on this machine.
+pub fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default();
     let address: Option<IpAddr> = host.trim_matches(['[', ']']).parse().ok();
     host == "localhost" || address.is_some_and(|address| address.is_loopback())

@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use serde::Deserialize;
+use serde_json::Value;
 
 use crate::ports::{ErrorKind, PortError};
 
@@ -25,57 +25,64 @@ pub struct ApiError {
     pub message: String,
     /// When to come back, where that was said.
     pub retry_after: Option<Duration>,
+    /// The kind where it was known before anything was sent: its place in [`KNOWN`], after its end for a throttled
+    /// one. A place and not the kind itself keeps the error below the size from which results should be boxed.
+    known: Option<u8>,
 }
 
-/// `{"error":{"code":400,"message":"…","status":"…","errors":[{"reason":"…"}],"details":[{"reason":"…"}]}}`
-#[derive(Default, Deserialize)]
-struct Body {
-    #[serde(default)]
-    error: Inner,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Inner {
-    message: String,
-    status: String,
-    errors: Vec<Detail>,
-    details: Vec<Detail>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Detail {
-    reason: String,
-}
+/// The kinds without a wait.
+const KNOWN: [ErrorKind; 7] = [
+    ErrorKind::Transient,
+    ErrorKind::Quota,
+    ErrorKind::StockOut,
+    ErrorKind::NotFound,
+    ErrorKind::Denied,
+    ErrorKind::Conflict,
+    ErrorKind::Permanent,
+];
 
 impl ApiError {
     /// A request to which no answer came.
     pub fn unanswered(request: &str, why: impl fmt::Display) -> Self {
-        let message = why.to_string();
         Self {
             request: request.into(),
             status: None,
             code: String::new(),
             reason: String::new(),
-            message,
+            message: why.to_string(),
             retry_after: None,
+            known: None,
         }
     }
 
-    /// A refusal as it came.
+    /// A request that was not sent, as it would fail the same way again or as no token was to be had; its kind is the
+    /// cause's.
+    pub fn unsent(request: &str, why: &PortError) -> Self {
+        let retry_after = if let ErrorKind::Throttled { retry_after } = why.kind { retry_after } else { None };
+        let known = (0..).zip(KNOWN).find(|(_, kind)| *kind == why.kind).map_or(u8::MAX, |(place, _)| place);
+        Self { known: Some(known), retry_after, ..Self::unanswered(request, why) }
+    }
+
+    /// A refusal as it came: `{"error":{"code":400,"message":"…","status":"…","errors":[{"reason":"…"}],
+    /// "details":[{"reason":"…"},{"retryDelay":"5s"}]}}`, or whatever else the body is.
     pub fn refused(request: &str, status: u16, retry_after: Option<Duration>, body: &[u8]) -> Self {
-        let Inner { message, status: code, errors, details } =
-            serde_json::from_slice::<Body>(body).unwrap_or_default().error;
-        let reason = errors.into_iter().chain(details).map(|detail| detail.reason).find(|reason| !reason.is_empty());
+        let body_said = serde_json::from_slice::<Value>(body).unwrap_or_default();
+        let error = &body_said["error"];
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let items = |name: &str| error[name].as_array().map(Vec::as_slice).unwrap_or_default();
+        let (errors, details) = (items("errors"), items("details"));
+        let reason = errors.iter().chain(details).map(|item| text(&item["reason"])).find(|reason| !reason.is_empty());
+        let delay = details.iter().find_map(|item| seconds(item["retryDelay"].as_str()?));
+        let message = text(&error["message"]);
         let message = if message.is_empty() { String::from_utf8_lossy(body).into_owned() } else { message };
         Self {
             request: request.into(),
             status: Some(status),
-            code,
+            code: text(&error["status"]),
             reason: reason.unwrap_or_default(),
             message: shown(&message),
-            retry_after,
+            retry_after: retry_after.or(delay),
+            known: None,
         }
     }
 
@@ -87,11 +94,15 @@ impl ApiError {
     /// Its kind by status, code and reason alone; what a service means by its texts is the caller's to know.
     pub fn kind(&self) -> ErrorKind {
         let throttled = ErrorKind::Throttled { retry_after: self.retry_after };
+        if let Some(known) = self.known {
+            return KNOWN.get(usize::from(known)).copied().unwrap_or(throttled);
+        }
         match (self.status, self.reason.as_str(), self.code.as_str()) {
-            (_, "rateLimitExceeded" | "userRateLimitExceeded" | "RATE_LIMIT_EXCEEDED", _) | (Some(429), ..) => {
-                throttled
-            }
-            (_, "quotaExceeded" | "QUOTA_EXCEEDED", _) => ErrorKind::Quota,
+            (_, "rateLimitExceeded" | "userRateLimitExceeded" | "RATE_LIMIT_EXCEEDED", _) => throttled,
+            // A day's or a project's share: more of the same fails until somebody raises it.
+            (_, "quotaExceeded" | "QUOTA_EXCEEDED" | "dailyLimitExceeded", _) => ErrorKind::Quota,
+            (_, "ZONE_RESOURCE_POOL_EXHAUSTED" | "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS", _) => ErrorKind::StockOut,
+            (Some(429), ..) => throttled,
             (None | Some(408), ..) => ErrorKind::Transient,
             (Some(401 | 403), ..) => ErrorKind::Denied,
             (Some(404), ..) => ErrorKind::NotFound,
@@ -100,6 +111,11 @@ impl ApiError {
             _ => ErrorKind::Permanent,
         }
     }
+}
+
+/// `5s`, `0.500s`: a duration as Google's JSON has it.
+fn seconds(text: &str) -> Option<Duration> {
+    Duration::try_from_secs_f64(text.strip_suffix('s')?.parse().ok()?).ok()
 }
 
 impl fmt::Display for ApiError {
@@ -111,14 +127,25 @@ impl fmt::Display for ApiError {
         if !self.code.is_empty() {
             write!(f, "{} ", self.code)?;
         }
-        f.write_str(&self.message)
+        f.write_str(if self.message.is_empty() { "(no words)" } else { &self.message })
     }
 }
 
 impl std::error::Error for ApiError {}
 
 /// Text of somebody else's, for logs and terminals: one line, of bounded length, without control characters.
-fn shown(text: &str) -> String {
+pub(super) fn shown(text: &str) -> String {
     let plain: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(MESSAGE_MAX).collect();
     plain.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The error with all that lies under it: reqwest's own text stops at "error sending request".
+pub(super) fn causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(under) = cause {
+        text = format!("{text}: {under}");
+        cause = under.source();
+    }
+    text
 }

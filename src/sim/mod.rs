@@ -9,6 +9,7 @@
 //! | [`random`] | chance, by seed and purpose |
 //! | [`world`] | the cluster and its cloud: events, scheduler, machines, bills, faults |
 //! | `ports`, `journal` | the controller's ports over the world; what it decided |
+//! | [`lone_provider`] | the simulated provider by itself |
 //! | [`mod@run`] | one run from beginning to end |
 //! | [`checker`] | watches what must always hold |
 //! | [`mod@rivals`] | a run with two controllers |
@@ -20,6 +21,7 @@
 pub mod chaos;
 pub mod checker;
 mod journal;
+pub mod lone_provider;
 pub mod outcome;
 mod ports;
 pub mod random;

@@ -12,33 +12,20 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
+use super::document::{self, Holder, Place, STATE_BYTES_MAX, Stated};
 use crate::{
-    model::{STATE_VERSION, STATE_VERSION_OLDEST, State},
+    model::State,
     ports::{ErrorKind, PortError, StateStore},
 };
-
-/// Largest document: a thousand workers that drain at once need a thirtieth of it, and a wrong file is not read whole.
-const STATE_BYTES_MAX: u64 = 16 << 20;
 
 /// Longest note of a holder in the lock file.
 const HOLDER_BYTES_MAX: u64 = 4 << 10;
 
 /// Only the holder reads it: it tells which machines are about to go.
 const MODE: u32 = 0o600;
-
-/// Who holds the state, for the one that cannot have it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Holder {
-    pid: u32,
-    host: String,
-    since: DateTime<Utc>,
-    /// The binary's version.
-    version: String,
-}
 
 /// The file as written.
 #[derive(Serialize)]
@@ -48,7 +35,7 @@ struct Written<'a> {
     state: &'a State,
 }
 
-/// The file as read. Unknown fields are refused by [`parse`].
+/// The file as read. Unknown fields are refused by [`document::parse`].
 #[derive(Deserialize)]
 struct Document {
     generation: u64,
@@ -57,15 +44,10 @@ struct Document {
     state: State,
 }
 
-/// The one thing that is read from a document of any version.
-#[derive(Deserialize)]
-struct AnyVersion {
-    state: AnyVersionState,
-}
-
-#[derive(Deserialize)]
-struct AnyVersionState {
-    version: u32,
+impl Stated for Document {
+    fn state_mut(&mut self) -> &mut State {
+        &mut self.state
+    }
 }
 
 /// The state in a file that this process alone holds, until it is dropped or the process ends.
@@ -87,12 +69,7 @@ impl FileStore {
     /// [`ErrorKind::Denied`]: the folder may not be written.
     pub fn open(path: impl Into<PathBuf>, now: DateTime<Utc>) -> Result<Self, PortError> {
         let path = path.into();
-        let holder = Holder {
-            pid: std::process::id(),
-            host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
-            since: now,
-            version: env!("CARGO_PKG_VERSION").into(),
-        };
+        let holder = Holder::this_process(now);
         let lock = take_lock(&path, &holder)?;
         remove_leftovers(&path);
         Ok(Self { path, holder, lock, generation: None })
@@ -105,17 +82,6 @@ impl FileStore {
     /// As [`StateStore::load`], less the conflict.
     pub fn peek(path: impl AsRef<Path>) -> Result<State, PortError> {
         Ok(read(path.as_ref())?.map_or_else(State::default, |document| document.state))
-    }
-
-    fn document(&self, generation: u64, state: &State) -> Result<Vec<u8>, PortError> {
-        let mut text = serde_json::to_vec_pretty(&Written { generation, holder: &self.holder, state })
-            .map_err(|error| PortError::new(ErrorKind::Permanent, format!("the state cannot be written: {error}")))?;
-        text.push(b'\n');
-        if text.len() as u64 > STATE_BYTES_MAX {
-            let text = format!("the state is {} bytes long, {STATE_BYTES_MAX} are the limit", text.len());
-            return Err(PortError::new(ErrorKind::Permanent, text));
-        }
-        Ok(text)
     }
 
     /// Refuses when the file is not the one that we know. The lock keeps our own kind away; this notices everybody
@@ -159,7 +125,7 @@ impl StateStore for FileStore {
         let Some(known) = self.generation else {
             return Err(PortError::new(ErrorKind::Permanent, "the state was not loaded before it was saved"));
         };
-        let text = self.document(known + 1, state)?;
+        let text = document::written(&Written { generation: known + 1, holder: &self.holder, state })?;
         self.check_generation(known)?;
         self.replace(&text).map_err(|error| io_error("write", &self.path, &error))?;
         // From here on the new document is the one that others see, even if it is not yet safe from a power cut.
@@ -204,10 +170,7 @@ fn held(path: &Path, lock: &File) -> PortError {
     let mut note = String::new();
     let read = lock.take(HOLDER_BYTES_MAX).read_to_string(&mut note);
     let by = match read.ok().and_then(|_| serde_json::from_str::<Holder>(&note).ok()) {
-        Some(Holder { pid, host, since, version }) => format!(
-            "pid {pid} on host {host} since {} (yarn-autoscaler {version})",
-            since.to_rfc3339_opts(SecondsFormat::Secs, true)
-        ),
+        Some(holder) => holder.to_string(),
         None => "another process that has not left its name yet".into(),
     };
     PortError::new(ErrorKind::Conflict, format!("state file {} is held by {by}", path.display()))
@@ -218,55 +181,19 @@ fn read(path: &Path) -> Result<Option<Document>, PortError> {
     let mut text = Vec::new();
     match File::open(path).and_then(|file| file.take(STATE_BYTES_MAX + 1).read_to_end(&mut text)) {
         Ok(_) if text.len() as u64 > STATE_BYTES_MAX => {
-            Err(malformed(path, &format!("longer than {STATE_BYTES_MAX} bytes")))
+            Err(place(path).malformed(&format!("longer than {STATE_BYTES_MAX} bytes")))
         }
-        Ok(_) => parse(path, &text).map(Some),
+        Ok(_) => document::parse(&place(path), &text).map(Some),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(io_error("read", path, &error)),
     }
 }
 
-/// The version is looked at before anything else, so that a newer document is called newer and not malformed. Every
-/// change of the document raises the version: an unknown field in a known version is no state of ours, and reading on
-/// would lose it with the next save.
-fn parse(path: &Path, text: &[u8]) -> Result<Document, PortError> {
-    let place = |error: &serde_json::Error| format!("{error}");
-    let AnyVersion { state: AnyVersionState { version } } =
-        serde_json::from_slice(text).map_err(|error| malformed(path, &place(&error)))?;
-    if version > STATE_VERSION {
-        let text = format!(
-            "state file {} was written by a newer yarn-autoscaler (state version {version}, this binary knows \
-             {STATE_VERSION}): run that one, or move the file away",
-            path.display()
-        );
-        return Err(PortError::new(ErrorKind::Permanent, text));
-    }
-    if version < STATE_VERSION_OLDEST {
-        let known = format!("{STATE_VERSION_OLDEST} to {STATE_VERSION}");
-        return Err(malformed(path, &format!("state version {version}; this binary knows {known}")));
-    }
-    let mut unknown = None;
-    let mut deserializer = serde_json::Deserializer::from_slice(text);
-    let mut document: Document =
-        serde_ignored::deserialize(&mut deserializer, |field| unknown = Some(field.to_string()))
-            .map_err(|error| malformed(path, &place(&error)))?;
-    document.state.version = STATE_VERSION;
-    match unknown {
-        Some(field) => Err(malformed(path, &format!("unknown field `{field}`"))),
-        None => Ok(document),
-    }
+fn place(path: &Path) -> Place {
+    Place { kind: "file", name: path.display().to_string() }
 }
 
-fn malformed(path: &Path, what: &str) -> PortError {
-    let text = format!(
-        "state file {}: {what}. Move the file away to start anew: nodes and machines are described afresh; \
-         the cooldown, orders under way and drains under way are forgotten",
-        path.display()
-    );
-    PortError::new(ErrorKind::Permanent, text)
-}
-
-fn io_error(verb: &str, path: &Path, error: &io::Error) -> PortError {
+pub(super) fn io_error(verb: &str, path: &Path, error: &io::Error) -> PortError {
     let kind = match error.kind() {
         io::ErrorKind::NotFound => ErrorKind::NotFound,
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => ErrorKind::Denied,
@@ -277,7 +204,7 @@ fn io_error(verb: &str, path: &Path, error: &io::Error) -> PortError {
     PortError::new(kind, format!("cannot {verb} {}: {error}", path.display()))
 }
 
-fn folder(path: &Path) -> &Path {
+pub(super) fn folder(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 

@@ -103,6 +103,34 @@ impl ResourceManager {
         self.in_time(self.active()).await.map(|active| active.info)
     }
 
+    /// The value of a property in the active ResourceManager's configuration; `None` where it has none.
+    ///
+    /// # Errors
+    /// As [`Self::observe`].
+    pub async fn property(&self, name: &str) -> Result<Option<String>, PortError> {
+        let look = async {
+            let active = self.active().await?;
+            let mut url =
+                active.base.join("conf").map_err(|error| PortError::new(ErrorKind::Permanent, error.to_string()))?;
+            url.query_pairs_mut().append_pair("name", name);
+            match self.http.get(url).await {
+                Ok(answer) => parsed(&answer, wire::property).map(Some),
+                Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
+                Err(error) => Err(error),
+            }
+        };
+        self.in_time(look).await
+    }
+
+    /// What the ResourceManager at the first address says of itself, standby or not: `ACTIVE`, `STANDBY`,
+    /// `INITIALIZING` …; empty where there is no high availability.
+    ///
+    /// # Errors
+    /// As [`Self::observe`], but for a standby.
+    pub async fn ha_state(&self) -> Result<String, PortError> {
+        self.in_time(self.info_at(0)).await.map(|(_, info)| info.ha_state)
+    }
+
     async fn read_all(&self) -> Result<Observation, PortError> {
         let active = self.active().await?;
         let (metrics, nodes, applications) = try_join!(
@@ -148,13 +176,18 @@ impl ResourceManager {
     }
 
     async fn ask(&self, index: usize) -> Result<(usize, Active), PortError> {
-        let base = self.bases[index].clone();
-        let answer = self.http.get(document(&base, "info")?).await?;
-        let info = parsed(&answer, wire::info)?;
+        let (from, info) = self.info_at(index).await?;
         if !info.is_active() {
-            return Err(PortError::transient(format!("{} is {}, not ACTIVE", answer.from, info.ha_state)));
+            return Err(PortError::transient(format!("{from} is {}, not ACTIVE", info.ha_state)));
         }
-        Ok((index, Active { base, from: answer.from, info }))
+        Ok((index, Active { base: self.bases[index].clone(), from, info }))
+    }
+
+    /// Who answers at this address, and what it says of itself.
+    async fn info_at(&self, index: usize) -> Result<(String, Info), PortError> {
+        let answer = self.http.get(document(&self.bases[index], "info")?).await?;
+        let info = parsed(&answer, wire::info)?;
+        Ok((answer.from, info))
     }
 
     pub(super) async fn in_time<T>(&self, work: impl Future<Output = Result<T, PortError>>) -> Result<T, PortError> {

@@ -76,6 +76,19 @@ pub fn info(body: &[u8]) -> Result<Info, WireError> {
     Ok(Info { started_on_ms, ha_state: info.ha_state.0.into_owned(), version: version.0.into_owned() })
 }
 
+/// Reads `/conf?name=…`: the property's value.
+pub fn property(body: &[u8]) -> Result<String, WireError> {
+    #[derive(Deserialize)]
+    struct Answer {
+        property: Property,
+    }
+    #[derive(Deserialize)]
+    struct Property {
+        value: String,
+    }
+    parse("/conf", body).map(|Answer { property: Property { value } }| value)
+}
+
 /// Reads `/metrics`. What is allocated and what is pending must be there: missing is not zero. What is available is not
 /// taken from here ([`super::observation::observation`] says why).
 pub fn metrics(body: &[u8]) -> Result<Metrics, WireError> {

@@ -8,7 +8,7 @@ use yarn_autoscaler::{
     model::{
         Application, Capabilities, Capacity, ClusterMetrics, Drain, DrainPhase, Group, GroupName, History, Instance,
         InstanceState, Intent, Node, NodeId, NodeState, Observation, Operation, Outage, Readiness, Resources, Sample,
-        SeenResourceManager, Situation, State, WorkerRecord, WorkerTemplate,
+        SeenResourceManager, Situation, SizeChange, State, WorkerRecord, WorkerTemplate,
     },
     policy::{MetricType, Policy},
 };
@@ -248,6 +248,10 @@ impl Reader {
         let group = group_of(line.words[1]);
         let intent = match line.words[0] {
             "create" => Intent::Create { group, count: number(line.words[2]) },
+            "shrink" => Intent::Resize {
+                change: SizeChange::shrinkage([(group, number(line.words[2]))]),
+                timeout: Duration::from_secs(600),
+            },
             _ => Intent::Delete { group, instances: line.words[1..].iter().map(|name| (*name).into()).collect() },
         };
         let request_id = format!("ya-{}", self.state.operations.len());

@@ -1,5 +1,4 @@
 //! The daemon as a process, on a real YARN: started, signalled, killed, and read from outside.
-#![expect(dead_code, reason = "each test uses a part of it")]
 
 use std::{
     os::unix::net::UnixDatagram,
@@ -32,6 +31,8 @@ pub struct Trial {
     pub resource_managers: Option<Vec<String>>,
     /// Instead of the lab's own provider, for a script around it.
     pub provider_command: Option<String>,
+    /// Instead of the provider command and the exclude file: the options of another provider.
+    pub provider_options: Option<Vec<String>>,
 }
 
 impl Default for Trial {
@@ -44,6 +45,7 @@ impl Default for Trial {
             options: Vec::new(),
             resource_managers: None,
             provider_command: None,
+            provider_options: None,
         }
     }
 }
@@ -148,8 +150,12 @@ pub fn command(lab: &Lab, trial: &Trial, name: &str) -> Command {
     command.env("YARN_LAB_DIR", &lab.dir);
     command.arg("--policy").arg(lab.dir.join("policy.yaml")).arg("--state").arg(lab.dir.join("state.json"));
     command.arg("--resource-manager").arg(managers).arg("--admin-address").arg(lab.admin_addresses.join(","));
-    let provider = trial.provider_command.clone().unwrap_or_else(|| lab.provider_command());
-    command.arg("--exclude-file").arg(&lab.exclude_file).arg("--provider-command").arg(provider);
+    if let Some(options) = &trial.provider_options {
+        command.args(options);
+    } else {
+        let provider = trial.provider_command.clone().unwrap_or_else(|| lab.provider_command());
+        command.arg("--exclude-file").arg(&lab.exclude_file).arg("--provider-command").arg(provider);
+    }
     command.arg("--trial-cooldown").arg(trial.cooldown).args(&trial.options);
     if name == "run" {
         command.arg("--decision-log").arg(lab.dir.join("decisions.jsonl"));

@@ -35,6 +35,8 @@ pub struct LabOptions {
     pub secondary_max: u32,
     /// How long machines of the provider boot.
     pub boot_delay: Duration,
+    /// What YARN calls primary worker `{}`; by its address where it is `None`.
+    pub worker_hosts: Option<&'static str>,
 }
 
 impl Default for LabOptions {
@@ -51,6 +53,7 @@ impl Default for LabOptions {
             max_workers: 100,
             secondary_max: 0,
             boot_delay: Duration::ZERO,
+            worker_hosts: None,
         }
     }
 }
@@ -262,9 +265,13 @@ impl Lab {
     }
 
     fn lab(&self, command: &str, arguments: &[&str]) -> String {
-        let output = script("lab").arg(command).arg("--dir").arg(&self.dir).args(arguments).output();
-        stdout_of(output.unwrap())
+        lab(&self.dir, command, arguments)
     }
+}
+
+/// A command on the lab in this folder.
+pub fn lab(dir: &Path, command: &str, arguments: &[&str]) -> String {
+    stdout_of(script("lab").arg(command).arg("--dir").arg(dir).args(arguments).output().unwrap())
 }
 
 impl Drop for Lab {
@@ -292,6 +299,7 @@ impl LabOptions {
             ("secondary-max", &self.secondary_max),
             ("boot-delay", &self.boot_delay.as_secs_f64()),
         ]);
+        words.extend(self.worker_hosts.map(|pattern| format!("--worker-hosts={pattern}")));
         let flags = [("--recovery", self.recovery), ("--ha", self.ha)];
         words.extend(flags.iter().filter(|(_, on)| *on).map(|(flag, _)| (*flag).to_owned()));
         words

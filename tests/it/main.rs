@@ -9,11 +9,15 @@
 // -- Helpers
 // When a lab is at rest: the right workers, and nothing begun that has not ended.
 mod at_rest;
+// A web server that answers as told and remembers each request whole.
+mod dataproc_server;
 // A large cluster's answers, shared with the benchmarks.
 #[path = "../../benches/support/big_cluster.rs"]
 mod big_cluster;
 // The text of one case, as the situation that `decide` gets.
 mod case_reader;
+// A stand-in for Compute Engine that answers by a function and writes down every request.
+mod compute_script;
 // The daemon as a process.
 mod daemon;
 // The controller's ports over the little world.
@@ -26,6 +30,8 @@ mod fake_google_rules;
 mod official_clients;
 // A web server that misbehaves as told.
 mod fake_http;
+// A web service that reads bodies, keeps connections and answers as told.
+mod fake_service;
 // An admin port of ours that misbehaves as told.
 mod fake_rpc;
 // A scene as it was played, and where two plays differ.
@@ -61,6 +67,14 @@ mod policy_file;
 // Round trips, and texts at random.
 mod policy_properties;
 
+// -- Google Cloud
+// Requests: what refusals mean, and answers that are late, broken, huge or none.
+mod google_api;
+// Tokens: each kind of credentials against stand-ins, renewal, failures, and that none is shown.
+mod google_identity;
+// Where we are, and whether this node acts.
+mod google_whereabouts;
+
 // -- The simulator's inputs
 // Jobs drawn at random: rates, bursts, sizes, and the very jobs of a seed.
 mod generator;
@@ -88,12 +102,30 @@ mod history;
 // -- Adapters
 // The provider `command`, against small scripts: good, garbage, crashing, hanging, flooding.
 mod command_provider;
+// The autoscaler log: which ticks leave an entry, and that scripts made for Dataproc's own read it.
+mod autoscaler_log;
+// Policies from Dataproc: their text, their names, when they are looked at.
+mod dataproc_policy;
+// The provider `dataproc` against canned answers: what it describes, what it sends, what it refuses.
+mod dataproc_provider;
 // What is written and what not, rotation, torn lines; `explain` over it.
 mod decision_log;
 // The exclude file, plain and XML: foreign entries survive everything.
 mod exclude_file;
+// The provider `instance-group`: what is asked of Compute Engine, what is made of its answers, what is withdrawn.
+mod instance_group_provider;
+// What every provider promises: the command, the simulator, Dataproc, instance groups.
+mod provider_contract;
 // The live display: what it shows, and how it redraws.
 mod live;
+// The policy in an object: when a change is noticed, and how often it is reported.
+mod object_policy;
+// The state in an object: one holder among many, leases, lost answers, take-overs.
+mod object_state;
+// Objects in a folder and in a bucket: whole or not there, one winner.
+mod objects;
+// `publish`: what is uploaded and what not, the manifest, interruptions, words and exit codes.
+mod publish;
 // A plan's text: columns, long lists, much that is nothing.
 mod plan_text;
 // One holder, compare-and-swap, crashes, foreign documents.
@@ -143,6 +175,8 @@ mod real_drain;
 mod real_provider;
 // Both Hadoop lines, both ways of giving orders, both forms of the exclude file, a failover.
 mod real_reads;
+// The scene on a Dataproc cluster of NodeManagers: grown by PATCH, shrunk by repair.
+mod real_dataproc;
 // The example that the README names first, to its end and interrupted.
 mod real_demo;
 // From pending to the order sent: measured.

@@ -271,3 +271,20 @@ fn addresses_are_checked() {
         assert_eq!(ResourceManager::new(urls, options()).expect_err("no such client").kind, ErrorKind::Permanent);
     }
 }
+
+#[tokio::test]
+async fn a_property_is_read_where_there_is_one() {
+    let exclude_path = r#"{"property":{"key":"k","value":"/etc/hadoop/conf/nodes_exclude","isFinal":false}}"#;
+    let manager = FakeHttp::start(move |path| match path {
+        "/ws/v1/cluster/info" => info("ACTIVE", 5),
+        "/conf?name=yarn.resourcemanager.nodes.exclude-path" => Reply::json(exclude_path),
+        "/conf?name=odd+%26+name" => Reply::json("{}"),
+        _ => Reply::new("404 Not Found", "Content-Type: application/json;charset=utf-8\r\n", ""),
+    })
+    .await;
+    let client = client(&[&manager]);
+    let read = client.property("yarn.resourcemanager.nodes.exclude-path").await.unwrap();
+    assert_eq!(read.as_deref(), Some("/etc/hadoop/conf/nodes_exclude"));
+    assert_eq!(client.property("no.such").await.unwrap(), None);
+    assert_eq!(client.property("odd & name").await.unwrap_err().kind, ErrorKind::Transient);
+}

@@ -4,6 +4,7 @@ import argparse
 import json
 import signal
 import sys
+import uuid
 
 from . import cluster, hadoop, jobs, manager, processes, workers
 from .files import LabError, locked
@@ -44,6 +45,10 @@ def parser():
     manager_options(commands)
     kill = command(commands, "nm-kill", nm_kill, "kill the NodeManager of a host")
     kill.add_argument("host", metavar="HOST")
+    for name, run, text in (("worker-start", worker_start, "start primary workers of these numbers"),
+                            ("worker-stop", worker_stop, "stop them, with all that runs there")):
+        made = command(commands, name, run, text)
+        made.add_argument("numbers", metavar="N", type=int, nargs="+")
     return top
 
 
@@ -77,6 +82,8 @@ def up_options(to):
     number(to, "--secondary-max", 0, "quota of a secondary group; none when 0")
     to.add_argument("--boot-delay", type=float, default=0, metavar="S",
                     help="seconds that a machine of the provider boots (default 0)")
+    to.add_argument("--worker-hosts", metavar="PATTERN",
+                    help="what YARN calls primary worker {}: c-w-{}.c.p.internal (default: its address)")
     to.add_argument("--subnet", default="auto", metavar="127.X.Y", help="loopback /24 (default: a free one)")
     to.add_argument("--exclude-format", choices=("xml", "txt"), default="xml", help="form of the exclude file")
     to.add_argument("--recovery", action="store_true", help="applications survive a ResourceManager restart")
@@ -171,6 +178,35 @@ def fail_over(options):
     """By hand, as `yarn rmadmin` does it."""
     lab = Lab(options.dir)
     manager.activate(lab, lab.settings, options.id)
+
+
+def worker_start(options):
+    """As a cloud would whose machines the lab's are."""
+    order_workers(options, "create", workers.order_these)
+
+
+def worker_stop(options):
+    """Return when nothing of them is left."""
+    names = order_workers(options, "delete", lambda *order: workers.order_delete(*order[:2], "primary", order[2]))
+    lab = Lab(options.dir)
+
+    def gone():
+        with locked(lab.path("provider.lock")):
+            workers.advance(lab, lab.settings)
+            return not any(worker["name"] in names for worker in workers.records(lab))
+
+    if not processes.wait_until(gone, 30, 0.1):
+        raise LabError(f"not all of {', '.join(names)} had ended after 30 s.")
+
+
+def order_workers(options, word, order):
+    """Take an order by numbers, once each."""
+    lab = Lab(options.dir)
+    names = [f"worker-{number}" for number in options.numbers]
+    with locked(lab.path("provider.lock")):
+        order(lab, f"{word}-{uuid.uuid4()}", names)
+        workers.advance(lab, lab.settings)
+    return names
 
 
 def nm_kill(options):

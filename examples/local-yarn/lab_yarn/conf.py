@@ -1,7 +1,11 @@
 """The Hadoop configuration of a lab: one folder for managers, workers and clients."""
 
+import socket
+
 from .files import write_text
 from .hadoop import jars
+from .jvm import hosts_file
+from .workers import FIRST_WORKER, WORKERS_MAX
 
 LOG4J = """\
 log4j.rootLogger=INFO,console
@@ -21,8 +25,22 @@ def write(lab, settings):
     write_xml(f"{conf}/yarn-site.xml", yarn(lab, settings))
     write_xml(f"{conf}/capacity-scheduler.xml", scheduler())
     write_text(f"{conf}/log4j.properties", LOG4J)
+    if settings["workerHosts"]:
+        write_text(hosts_file(settings), names(settings))
     exclude = settings["excludeFile"]
     write_text(exclude, EMPTY_EXCLUDES["xml" if exclude.endswith(".xml") else "txt"])
+
+
+def names(settings):
+    """Addresses and names of all workers that there may be, and of this machine: Java asks nobody else.
+
+    Hadoop asks for a full name with a dot at its end, and goes on for minutes without an answer.
+    """
+    hosts = [("127.0.0.1", f"localhost {socket.gethostname()}")]
+    for number in range(WORKERS_MAX):
+        name = settings["workerHosts"].format(number)
+        hosts.append((f"{settings['subnet']}.{FIRST_WORKER + number}", f"{name} {name}."))
+    return "".join(f"{address} {names_of_it}\n" for address, names_of_it in hosts)
 
 
 def core():

@@ -15,10 +15,17 @@ def command(lab, settings, heap_mb, name, main, *arguments):
     version = settings["hadoopVersion"]
     temporary = lab.path("tmp", name)
     os.makedirs(temporary, exist_ok=True)
+    # Names of workers are known to the lab's own programs alone.
+    names = [f"-Djdk.net.hosts.file={hosts_file(settings)}"] if settings["workerHosts"] else []
     classpath = f"{settings['confDir']}:{classes(version)}:{jars(version)}/*"
-    return [os.path.join(java_home(), "bin", "java"), *FLAGS, f"-Xmx{heap_mb}m",
+    return [os.path.join(java_home(), "bin", "java"), *FLAGS, f"-Xmx{heap_mb}m", *names,
             f"-Dlab.dir={temporary}", f"-Djava.io.tmpdir={temporary}", f"-Duser.home={lab.path('home')}",
             "-cp", classpath, main, *arguments]
+
+
+def hosts_file(settings):
+    """What the names of the workers stand for, as in /etc/hosts."""
+    return os.path.join(settings["confDir"], "hosts")
 
 
 def environment(settings):

@@ -62,4 +62,6 @@ def describe(lab, options, subnet, exclude):
         "subnet": subnet,
         "hadoopVersion": options.hadoop_version,
         "nodes": options.nodes,
+        # What YARN calls worker N, with {} for the number; null: by its address.
+        "workerHosts": options.worker_hosts,
     }

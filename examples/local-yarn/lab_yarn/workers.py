@@ -20,7 +20,10 @@ PORT = 8041
 # A NodeManager tells YARN at once that it leaves, but needs up to 17 s to exit.
 STOP_GRACE_SECONDS = 2
 
-GROUPS = {"primary": ("worker", 11), "secondary": ("secondary", 131)}
+# Worker N is at address FIRST_WORKER + N.
+FIRST_WORKER = 11
+WORKERS_MAX = 100
+GROUPS = {"primary": ("worker", FIRST_WORKER), "secondary": ("secondary", 131)}
 
 
 class Refused(Exception):
@@ -46,6 +49,12 @@ def order_delete(lab, operation, group, names):
     if read_json(order_file(lab, operation)) is None:
         order = {"method": "delete", "group": group, "names": names}
         write_json(order_file(lab, operation), {**order, "accepted": False})
+
+
+def order_these(lab, operation, names):
+    """Take an order for primary workers of these numbers, as a cloud would that names its machines itself."""
+    order = {"method": "create", "group": "primary", "names": names, "bootAt": time.time(), "delay": 0}
+    write_json(order_file(lab, operation), {**order, "accepted": False})
 
 
 def free_names(lab, settings, group, count):
@@ -85,8 +94,10 @@ def accept(lab, settings, order):
 
 def new_record(settings, order, name):
     """A worker that is ordered, with no process yet."""
-    address = GROUPS[order["group"]][1] + int(name.rsplit("-", 1)[1])
-    return {"name": name, "group": order["group"], "host": f"{settings['subnet']}.{address}",
+    number = int(name.rsplit("-", 1)[1])
+    address = f"{settings['subnet']}.{GROUPS[order['group']][1] + number}"
+    pattern = settings["workerHosts"] if order["group"] == "primary" else None
+    return {"name": name, "group": order["group"], "address": address, "host": (pattern or address).format(number),
             "bootAt": order["bootAt"], "delay": order["delay"], "process": None, "up": False}
 
 
@@ -106,7 +117,7 @@ def node_manager(lab, settings, worker):
     name, host = worker["name"], worker["host"]
     properties = {
         "hostname": host,
-        "bind-host": host,
+        "bind-host": worker["address"],
         "address": f"{host}:{PORT}",
         "localizer.address": f"{host}:8040",
         "webapp.address": f"{host}:8042",
@@ -128,17 +139,17 @@ def state(lab, worker):
         return "PROVISIONING"
     if not processes.runs(worker["process"]):
         return "FAILED"
-    if not worker["up"] and time.time() >= worker["bootAt"] and listens(worker["host"]):
+    if not worker["up"] and time.time() >= worker["bootAt"] and listens(worker["address"]):
         worker["up"] = True
         save(lab, worker)
     return "RUNNING" if worker["up"] else "PROVISIONING"
 
 
-def listens(host):
+def listens(address):
     """Does a NodeManager serve? Loopback refuses at once, so this does not wait."""
     with socket.socket() as probe:
         probe.settimeout(0.2)
-        return probe.connect_ex((host, PORT)) == 0
+        return probe.connect_ex((address, PORT)) == 0
 
 
 def begin_stop(lab, worker):
@@ -208,7 +219,7 @@ def records(lab):
     """All workers, in the order of their addresses."""
     folder = lab.path("workers")
     found = [read_json(os.path.join(folder, name)) for name in os.listdir(folder) if name.endswith(".json")]
-    return sorted((worker for worker in found if worker), key=lambda worker: int(worker["host"].rsplit(".", 1)[1]))
+    return sorted((worker for worker in found if worker), key=lambda worker: int(worker["address"].rsplit(".", 1)[1]))
 
 
 def save(lab, worker):
