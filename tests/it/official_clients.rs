@@ -37,7 +37,7 @@ fn queries(fake: &FakeGoogle, method: &str, end: &str) -> Vec<String> {
 
 #[test]
 fn dataproc_client_for_python() {
-    let fake = FakeGoogle::start(FakeOptions { operation_takes: Duration::from_millis(200), ..FakeOptions::default() });
+    let fake = FakeGoogle::start(FakeOptions { drain_takes: Duration::from_secs(3600), ..FakeOptions::default() });
     python("dataproc.py", &fake);
     let patches = queries(&fake, "PATCH", "/v1/projects/p/regions/us-central1/clusters/gpu1");
     assert!(patches[0].contains("updateMask=config.secondaryWorkerConfig.numInstances"), "{patches:?}");
@@ -177,4 +177,47 @@ fn gcloud_writes_and_reads_objects() {
     assert_eq!(gcloud.run("storage ls gs://b/state/").trim(), "gs://b/state/gpu 1.json");
     gcloud.run("storage rm 'gs://b/state/gpu 1.json'");
     assert_eq!(fake.object("b", "state/gpu 1.json"), None);
+}
+
+/// The same orders as each client spells them: each is taken, and means the same.
+#[test]
+fn the_spelling_of_every_client_is_taken() {
+    let file = root().join("tests/fixtures/google/spellings.json");
+    let rows: Vec<Value> = serde_json::from_slice(&std::fs::read(file).expect("a fixture")).expect("JSON");
+    assert!(rows.len() > 20);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    for row in &rows {
+        let mut options = FakeOptions { groups: vec![GroupSpec::new("m1", 3)], ..FakeOptions::default() };
+        options.clusters[0].secondaries = 3;
+        let fake = FakeGoogle::start(options);
+        let text = |field: &str| row[field].as_str().expect("a text");
+        let method = reqwest::Method::from_bytes(text("method").as_bytes()).expect("a method");
+        let url = format!("{}{}?{}", fake.url(), text("path").trim_start_matches('/'), text("query"));
+        let mut request = reqwest::Client::new().request(method, url);
+        if !row["body"].is_null() {
+            request = request.header("content-type", "application/json").body(with_names(&row["body"], &fake));
+        }
+        let said = runtime.block_on(async {
+            let answer = request.send().await.expect("an answer");
+            (answer.status().as_u16(), answer.text().await.expect("a body"))
+        });
+        assert_eq!(said.0, 200, "{row}: {}", said.1);
+        for (what, wanted) in row["then"].as_object().into_iter().flatten() {
+            let size = |fake: &FakeGoogle| match what.as_str() {
+                "primaries" => fake.cluster("gpu1").primaries().len() as u64,
+                "secondaries" => fake.cluster("gpu1").secondaries_wanted().into(),
+                group => fake.group(group).target_size().into(),
+            };
+            fake.wait_until(&format!("{row}"), |fake| {
+                size(fake) == wanted.as_u64().expect("a number") && fake.cluster("gpu1").state() == "RUNNING"
+            });
+        }
+    }
+}
+
+/// `{gpu1-sw 0}` is the first secondary, `{m1 0}` the first machine of the group.
+fn with_names(body: &Value, fake: &FakeGoogle) -> String {
+    let pools = [("gpu1-sw", fake.cluster("gpu1").secondaries()), ("m1", fake.group("m1").members())];
+    let names = pools.iter().flat_map(|(pool, names)| names.iter().enumerate().map(move |(at, name)| (pool, at, name)));
+    names.fold(body.to_string(), |text, (pool, at, name)| text.replace(&format!("{{{pool} {at}}}"), name))
 }

@@ -38,15 +38,11 @@ use tokio::sync::oneshot;
 use cloud::Cloud;
 use server::Shared;
 
-#[expect(unused_imports, reason = "a test names what it needs")]
 pub use self::{
     handles::{ClusterHandle, GroupHandle},
     http::Recorded,
-    options::{ClusterSpec, Gpus},
-};
-pub use self::{
     misbehave::{Misbehaviour, Rule},
-    options::{FakeOptions, GroupSpec},
+    options::{ClusterSpec, FakeOptions, Gpus, GroupSpec},
 };
 
 /// Machines that come and go as the cloud orders: for tests that start a real NodeManager on each.
