@@ -10,5 +10,4 @@ pub mod worker_names;
 pub use command::{CommandProvider, TIME_LIMIT_DEFAULT};
 pub use dataproc::DataprocProvider;
 pub use instance_group::{GroupAddress, InstanceGroupProvider};
-pub use machine_type::MachineType;
 pub use worker_names::WorkerNames;

@@ -19,6 +19,12 @@ const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(10 * 60);
 /// An operation that runs for so long is not waited for any longer; `describe` tells what has become of it.
 const OPERATION_MAX: Duration = Duration::from_secs(60 * 60);
 
+/// When an operation is not waited for any longer: later where workers are drained in it.
+fn given_up_at(operation: &Operation) -> DateTime<Utc> {
+    let drains = if let Intent::Resize { timeout, .. } = &operation.intent { *timeout } else { Duration::ZERO };
+    operation.at + drains + OPERATION_MAX
+}
+
 impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Controller<C, P, S, J, R> {
     /// Polls what is under way, and gives again what was intended and never acknowledged.
     pub(super) async fn follow_operations(&mut self, now: DateTime<Utc>, notes: &mut Vec<String>) -> Result<(), Halt> {
@@ -71,7 +77,7 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
 
     async fn poll(&mut self, operation: &Operation, id: &str, now: DateTime<Utc>, notes: &mut Vec<String>) {
         match self.provider.poll(id).await {
-            Ok(OperationState::Running) | Err(_) if operation.at + OPERATION_MAX < now => {
+            Ok(OperationState::Running) | Err(_) if given_up_at(operation) < now => {
                 notes.push(format!(
                     "an operation runs for too long and is not waited for any more: {}",
                     operation.intent
@@ -104,7 +110,7 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
     pub(super) fn only_polls_until(&self) -> Option<Option<DateTime<Utc>>> {
         let operations = &self.state.operations;
         let all_given = operations.iter().all(|operation| operation.operation_id.is_some());
-        all_given.then(|| operations.iter().map(|operation| operation.at + OPERATION_MAX).min())
+        all_given.then(|| operations.iter().map(given_up_at).min())
     }
 
     /// Takes an operation off the list: the cooldown counts from its end.

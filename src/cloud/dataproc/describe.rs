@@ -6,10 +6,9 @@ use std::collections::BTreeMap;
 use super::{
     Target,
     cluster::{Cluster, WorkerGroup},
-    machine_type,
 };
 use crate::{
-    cloud::WorkerNames,
+    cloud::{WorkerNames, machine_type},
     model::{Capabilities, Capacity, Group, GroupName, Instance, InstanceState, Readiness, Resources, WorkerTemplate},
     ports::PortError,
 };

@@ -11,7 +11,6 @@
 mod cluster;
 mod describe;
 mod failure;
-mod machine_type;
 mod operation;
 mod order;
 pub mod policy;

@@ -9,7 +9,7 @@ use super::{
     failure::{self, WireErrors},
 };
 use crate::{
-    cloud::{MachineType, WorkerNames},
+    cloud::{WorkerNames, machine_type},
     model::{Instance, InstanceState, Readiness, Resources, WorkerTemplate},
     ports::PortError,
 };
@@ -219,11 +219,11 @@ const YARN_MEMORY_PERCENT: u64 = 80;
 impl WireTemplate {
     /// What a NodeManager on such a machine declares, as far as the machine tells; `None`: the type is not known here.
     pub(super) fn as_meant(&self) -> Option<WorkerTemplate> {
-        let MachineType { vcpus, memory_mb, gpus } = MachineType::of(&self.properties.machine_type)?;
+        let machine = machine_type::machine(&self.properties.machine_type)?;
         // A type that has GPUs of its own may name them again in its template.
         let added = self.properties.guest_accelerators.iter().map(|added| u64::from(added.accelerator_count)).sum();
-        let gpus = if gpus > 0 { gpus } else { added };
-        let resources = Resources::new(memory_mb * YARN_MEMORY_PERCENT / 100, vcpus, gpus);
+        let gpus = if machine.gpus > 0 { machine.gpus } else { added };
+        let resources = Resources::new(machine.memory_mb * YARN_MEMORY_PERCENT / 100, machine.vcores, gpus);
         Some(WorkerTemplate { resources, boot_time: None })
     }
 }
