@@ -176,7 +176,7 @@ impl Api {
     }
 
     async fn exchange(&self, call: Call<'_>) -> Result<Vec<u8>, ApiError> {
-        let token = self.tokens.header().await.map_err(|error| ApiError::unsent(call.shown, &error))?;
+        let token = self.tokens.header().await.map_err(|error| ApiError::without_token(call.shown, &error))?;
         let broken = |error: reqwest::Error| ApiError::unanswered(call.shown, causes(&error.without_url()));
         let mut answer = match self.answer(&call, token.as_ref()).await {
             Err(error) if may_be_reuse(&call.method, &error) => self.answer(&call, token.as_ref()).await,

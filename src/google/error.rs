@@ -55,8 +55,18 @@ impl ApiError {
         }
     }
 
-    /// A request that was not sent, as it would fail the same way again or as no token was to be had; its kind is the
-    /// cause's.
+    /// A request that was not sent, as no token was to be had. Of the kinds, only those are kept that say nothing about
+    /// the request: it may have been sent before, with a token, and then "there is no such thing" would be understood
+    /// as the service's word that nothing came of it.
+    pub fn without_token(request: &str, why: &PortError) -> Self {
+        let kind = match why.kind {
+            ErrorKind::Transient | ErrorKind::Throttled { .. } => why.kind,
+            _ => ErrorKind::Denied,
+        };
+        Self::unsent(request, &PortError { kind, ..why.clone() })
+    }
+
+    /// A request that was not sent; its kind is the cause's.
     pub fn unsent(request: &str, why: &PortError) -> Self {
         let retry_after = if let ErrorKind::Throttled { retry_after } = why.kind { retry_after } else { None };
         let known = (0..).zip(KNOWN).find(|(_, kind)| *kind == why.kind).map_or(u8::MAX, |(place, _)| place);
@@ -103,8 +113,10 @@ impl ApiError {
             (_, "quotaExceeded" | "QUOTA_EXCEEDED" | "dailyLimitExceeded", _) => ErrorKind::Quota,
             (_, "ZONE_RESOURCE_POOL_EXHAUSTED" | "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS", _) => ErrorKind::StockOut,
             (Some(429), ..) => throttled,
-            (None | Some(408), ..) => ErrorKind::Transient,
-            (Some(401 | 403), ..) => ErrorKind::Denied,
+            // A redirect is not the service's: something on the way wants to be asked first.
+            (None | Some(300..=399 | 408), ..) => ErrorKind::Transient,
+            // 407: the proxy wants to know who we are.
+            (Some(401 | 403 | 407), ..) => ErrorKind::Denied,
             (Some(404), ..) => ErrorKind::NotFound,
             (Some(409 | 412), ..) | (_, _, "FAILED_PRECONDITION") => ErrorKind::Conflict,
             (Some(500..), ..) => ErrorKind::Transient,

@@ -139,7 +139,7 @@ impl Metadata {
         let kind = match status.as_u16() {
             401 | 403 => ErrorKind::Denied,
             429 => ErrorKind::Throttled { retry_after: exchange::retry_after(answer.headers()) },
-            400..500 => ErrorKind::Permanent,
+            400..=499 => ErrorKind::Permanent,
             _ => ErrorKind::Transient,
         };
         let words = exchange::words(answer).await;

@@ -77,7 +77,8 @@ fn each_refusal_is_of_a_kind() {
         (500, "backendError", "INTERNAL", none.clone(), ErrorKind::Transient),
         (503, "", "UNAVAILABLE", none.clone(), ErrorKind::Transient),
         (503, "", "", info("ZONE_RESOURCE_POOL_EXHAUSTED"), ErrorKind::StockOut),
-        (307, "", "", none.clone(), ErrorKind::Permanent),
+        (307, "", "", none.clone(), ErrorKind::Transient),
+        (407, "", "", none.clone(), ErrorKind::Denied),
     ] {
         let error = ApiError::refused("GET x", status, None, body(status, reason, code, &details).as_bytes());
         assert_eq!((error.kind(), error.message.as_str()), (kind, "words"), "{status} {reason} {code} {details}");
@@ -110,11 +111,15 @@ fn a_refusal_in_any_form_is_told_in_one_bounded_line() {
 }
 
 #[test]
-fn a_request_that_was_not_sent_keeps_its_causes_kind() {
+fn a_request_that_was_not_sent_is_of_its_causes_kind() {
     let waits = throttled(9);
     let plain = [ErrorKind::Transient, ErrorKind::Quota, ErrorKind::StockOut, ErrorKind::NotFound, ErrorKind::Denied];
     for kind in plain.into_iter().chain([ErrorKind::Conflict, ErrorKind::Permanent, waits, THROTTLED]) {
         assert_eq!(ApiError::unsent("GET x", &PortError::new(kind, "no token")).kind(), kind);
+        let without_token = ApiError::without_token("GET x", &PortError::new(kind, "no token")).kind();
+        let may_pass = matches!(kind, ErrorKind::Transient | ErrorKind::Throttled { .. });
+        // Any other kind would say of an order that was given before that nothing came of it.
+        assert_eq!(without_token, if may_pass { kind } else { ErrorKind::Denied });
     }
 }
 
