@@ -2,17 +2,16 @@
 //! Writes records and nothing else; reading them back is [`Log`]'s.
 
 use std::{
-    fs::{self, File, OpenOptions},
-    io::{self, Read, Seek, SeekFrom, Write},
+    io,
     mem::{Discriminant, discriminant},
-    os::unix::fs::OpenOptionsExt,
-    path::{Path, PathBuf},
+    path::PathBuf,
     time::Duration,
 };
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
 
+use super::line_file::LineFile;
 use crate::{
     model::{Action, Reason, Workers},
     ports::{Journal, Tick},
@@ -29,9 +28,6 @@ const LOG_BYTES_MAX: u64 = 64 << 20;
 /// Most notes of one record, and the longest of them: notes carry what other programs say.
 const NOTES_MAX: usize = 20;
 const NOTE_CHARS_MAX: usize = 1_000;
-
-/// The decision log is read by the operator and by the group that keeps the cluster.
-const MODE: u32 = 0o640;
 
 /// What a decision comes to, in the words of Dataproc's autoscaler log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -188,18 +184,11 @@ fn known<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Res
     Ok(values.into_iter().filter_map(|value| serde_json::from_value(value).ok()).collect())
 }
 
-/// Appends records to a file; rotates it once (`<path>.1`) when it is full. Lines are not synced: the log explains, and
-/// what must survive a power cut is in the state.
+/// Appends records to a file; rotates it once (`<path>.1`) when it is full.
 #[derive(Debug)]
 pub struct DecisionLog {
-    path: PathBuf,
-    file: File,
-    bytes: u64,
-    bytes_max: u64,
-    /// The file ends in the middle of a line: a crash, or a disk that was full.
-    torn: bool,
+    file: LineFile,
     last: Option<(DateTime<Utc>, Headline)>,
-    failing: bool,
 }
 
 impl DecisionLog {
@@ -216,11 +205,7 @@ impl DecisionLog {
     /// # Errors
     /// As [`DecisionLog::open`].
     pub fn with_limit(path: impl Into<PathBuf>, bytes_max: u64) -> io::Result<Self> {
-        let path = path.into();
-        let mut file = open_append(&path)?;
-        let bytes = file.seek(SeekFrom::End(0))?;
-        let torn = bytes > 0 && !ends_a_line(&mut file)?;
-        Ok(Self { path, file, bytes, bytes_max, torn, last: None, failing: false })
+        Ok(Self { file: LineFile::open(path.into(), bytes_max)?, last: None })
     }
 
     /// Appends this record if it is news, or the first for ten minutes; says whether it did.
@@ -234,7 +219,7 @@ impl DecisionLog {
         }
         let mut line = serde_json::to_vec(record)?;
         line.push(b'\n');
-        self.append(&line)?;
+        self.file.append(&line)?;
         self.last = Some((record.at, headline));
         Ok(true)
     }
@@ -246,57 +231,11 @@ impl DecisionLog {
             None => true,
         }
     }
-
-    fn append(&mut self, line: &[u8]) -> io::Result<()> {
-        if self.bytes > 0 && self.bytes + line.len() as u64 > self.bytes_max {
-            self.rotate()?;
-        }
-        if self.torn {
-            self.file.write_all(b"\n")?;
-            self.bytes += 1;
-        }
-        // Until the whole line is out, it counts as torn: a disk may fill up in its middle.
-        self.torn = true;
-        self.file.write_all(line)?;
-        self.torn = false;
-        self.bytes += line.len() as u64;
-        Ok(())
-    }
-
-    fn rotate(&mut self) -> io::Result<()> {
-        fs::rename(&self.path, rotated(&self.path))?;
-        self.file = open_append(&self.path)?;
-        (self.bytes, self.torn) = (0, false);
-        Ok(())
-    }
 }
 
 impl Journal for DecisionLog {
-    /// A log that cannot be written is reported once and does not stop the loop.
     fn tick(&mut self, tick: &Tick<'_>) {
         let written = self.record(&Record::of(tick));
-        match &written {
-            Err(error) if !self.failing => {
-                tracing::error!("cannot write the decision log {}: {error}", self.path.display());
-            }
-            Ok(true) if self.failing => tracing::info!("the decision log {} is written again", self.path.display()),
-            _ => {}
-        }
-        match written {
-            Ok(false) => {}
-            Ok(true) => self.failing = false,
-            Err(_) => self.failing = true,
-        }
+        self.file.report("decision log", written);
     }
-}
-
-fn open_append(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).append(true).create(true).mode(MODE).open(path)
-}
-
-fn ends_a_line(file: &mut File) -> io::Result<bool> {
-    let mut last = [0];
-    file.seek(SeekFrom::End(-1))?;
-    file.read_exact(&mut last)?;
-    Ok(last == *b"\n")
 }

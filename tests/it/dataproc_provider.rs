@@ -140,6 +140,12 @@ async fn described(cluster: Value) -> String {
     lines.join("\n")
 }
 
+/// Secondary workers of whichever of these types there are machines of.
+fn flexible(types: &[&str]) -> Value {
+    let selections: Vec<_> = types.iter().map(|one| json!({ "machineTypes": [one] })).collect();
+    json!({ "instanceFlexibilityPolicy": { "instanceSelectionList": selections } })
+}
+
 #[tokio::test]
 async fn what_dataproc_may_say_of_a_cluster() {
     let secondary = "/config/secondaryWorkerConfig";
@@ -149,6 +155,8 @@ async fn what_dataproc_may_say_of_a_cluster() {
         ("no secondary workers are mentioned", with(&[(secondary, Value::Null)])),
         ("their size is left out", with(&[(secondary, json!({ "isPreemptible": true }))])),
         ("they are of another type", with(&[(secondary, json!({ "machineTypeUri": "g2-standard-24" }))])),
+        ("they are of one of two types", with(&[(secondary, flexible(&["n2-standard-8", "n1-standard-8"]))])),
+        ("they are of a type of their own", with(&[(secondary, flexible(&["g2-standard-24"]))])),
         ("two of them are promised", with(&[("/config/secondaryWorkerConfig/numInstances", json!(5))])),
         ("one of them is about to go", with(&[("/config/secondaryWorkerConfig/numInstances", json!(2))])),
         (
@@ -407,4 +415,5 @@ async fn an_attached_policy_is_told() {
     assert!(attached.create("ya-22", GroupName::Primary, 1).await.is_err_and(|e| e.kind == ErrorKind::Conflict));
     server.answers(service(cluster()));
     assert_eq!(attached.attached_policy().await.unwrap(), None);
+    assert_eq!(attached.cluster_uuid().await.unwrap(), "11111111-2222-3333-4444-555555555555");
 }

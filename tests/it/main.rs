@@ -92,6 +92,12 @@ mod history;
 // -- Adapters
 // The provider `command`, against small scripts: good, garbage, crashing, hanging, flooding.
 mod command_provider;
+// The autoscaler log: which ticks leave an entry, and that scripts made for Dataproc's own read it.
+mod autoscaler_log;
+// Policies from Dataproc: their text, their names, when they are looked at.
+mod dataproc_policy;
+// The provider `dataproc` over the stand-in for Google's services: orders from beginning to end.
+mod dataproc_life;
 // The provider `dataproc` against canned answers: what it describes, what it sends, what it refuses.
 mod dataproc_provider;
 // What is written and what not, rotation, torn lines; `explain` over it.

@@ -44,6 +44,8 @@ pub(super) struct WorkerGroup {
     pub(super) names: Vec<String>,
     /// The short name of the machine type; empty where it is not said.
     pub(super) machine_type: String,
+    /// Whether a machine may be of one type or of another (`instanceFlexibilityPolicy`).
+    pub(super) is_mixed: bool,
     /// Of `accelerators`, added up; `None` where none are listed.
     pub(super) gpus: Option<u64>,
 }
@@ -80,7 +82,7 @@ impl Cluster {
         let state = state.filter(|state| !state.is_empty()).ok_or_else(|| lacks("`status.state`"))?;
         let config = config.ok_or_else(|| lacks("`config`"))?;
         let group = |field: &str, group: Option<WireGroup>| {
-            group.map(|group| group.read()).transpose().map_err(|why| {
+            group.map(WireGroup::read).transpose().map_err(|why| {
                 PortError::transient(format!("what Dataproc says of cluster `{name}`: config.{field}{why}"))
             })
         };
@@ -168,6 +170,27 @@ struct WireGroup {
     instance_references: Option<Vec<WireReference>>,
     machine_type_uri: Option<String>,
     accelerators: Option<Vec<WireAccelerator>>,
+    instance_flexibility_policy: Option<WireFlexibility>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WireFlexibility {
+    instance_selection_list: Option<Vec<WireSelection>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WireSelection {
+    machine_types: Option<Vec<String>>,
+}
+
+impl WireFlexibility {
+    /// The short names of all machine types that may be chosen.
+    fn types(self) -> BTreeSet<String> {
+        let selections = self.instance_selection_list.into_iter().flatten();
+        selections.filter_map(|selection| selection.machine_types).flatten().map(|uri| short(&uri)).collect()
+    }
 }
 
 #[derive(Deserialize)]
@@ -204,8 +227,10 @@ impl WireGroup {
         let accelerators = self.accelerators.filter(|accelerators| !accelerators.is_empty());
         let count = |of: &WireAccelerator| of.accelerator_count.as_ref().map_or(0, |Count(count)| *count);
         let gpus = accelerators.map(|listed| listed.iter().map(count).fold(0, u64::saturating_add));
-        let machine_type = self.machine_type_uri.map(|uri| short(&uri)).unwrap_or_default();
-        Ok(WorkerGroup { size, names, machine_type, gpus })
+        let mut types = self.instance_flexibility_policy.map(WireFlexibility::types).unwrap_or_default();
+        let is_mixed = types.len() > 1;
+        let machine_type = types.pop_first().or_else(|| self.machine_type_uri.map(|uri| short(&uri)));
+        Ok(WorkerGroup { size, names, machine_type: machine_type.unwrap_or_default(), is_mixed, gpus })
     }
 }
 

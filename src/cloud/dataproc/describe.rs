@@ -103,7 +103,7 @@ pub(super) fn readiness(cluster: &Cluster, target: &Target) -> Readiness {
     let held = match cluster.state.as_str() {
         "RUNNING" | "UPDATING" | "REPAIRING" | "CREATING" | "STARTING" | "STOPPING" => None,
         "ERROR_DUE_TO_UPDATE" => Some(format!(
-            "{is}; it runs jobs and takes no more updates until it is repaired: gcloud dataproc clusters repair {name} \
+            "{is}; it runs jobs and takes no more updates until it is repaired (by a gcloud newer than 528.0.0): gcloud dataproc clusters repair {name} \
              --region={region} --cluster-repair-action=REPAIR_ERROR_DUE_TO_UPDATE_CLUSTER"
         )),
         _ => Some(is.clone()),
@@ -125,9 +125,12 @@ fn rival(policy_uri: &str, Target { region, cluster, .. }: &Target) -> String {
     )
 }
 
-/// What one worker of a group is, also of one without workers.
+/// What one worker of a group is, also of one without workers; `None` where the type is not known, or one of several.
 fn template(cluster: &Cluster, name: GroupName) -> Option<WorkerTemplate> {
     let (own, primary) = (cluster.group(name), cluster.primary.as_ref());
+    if own.is_some_and(|own| own.is_mixed) {
+        return None;
+    }
     let is_said = |machine_type: &&str| !machine_type.is_empty();
     let of_primary = primary.map(|primary| primary.machine_type.as_str()).filter(is_said);
     // Secondary workers are as the primary ones unless said otherwise.
