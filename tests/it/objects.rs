@@ -132,7 +132,7 @@ fn writes_in_the_same_instant_have_different_generations() {
     let (folder, objects) = folder();
     let mut last = wait(put(&objects, "x", "0", Precondition::Absent)).unwrap();
     // The file's time lies ahead, as after a clock that was set back.
-    let ahead = std::time::SystemTime::now() + std::time::Duration::from_secs(3600);
+    let ahead = std::time::SystemTime::now() + Duration::from_secs(3600);
     fs::File::options().write(true).open(folder.path().join("x")).unwrap().set_modified(ahead).unwrap();
     assert_eq!(wait(put(&objects, "x", "1", Precondition::Generation(last))).unwrap_err().kind, ErrorKind::Conflict);
     last = wait(objects.get("x", LIMIT)).unwrap().unwrap().generation;
