@@ -1,6 +1,5 @@
 //! Where the state and the decision log are kept.
 
-mod any_state;
 mod autoscaler_entry;
 pub mod autoscaler_log;
 pub mod decision_log;
@@ -13,7 +12,6 @@ mod object_state;
 pub mod objects;
 pub mod publish;
 
-pub use any_state::AnyStateStore;
 pub use autoscaler_log::AutoscalerLog;
 pub use decision_log::DecisionLog;
 pub use file::FileStore;

@@ -113,24 +113,6 @@ impl<O: Objects> ObjectStateStore<O> {
         Ok(read(objects, name).await?.map_or_else(State::default, |(document, _)| document.state))
     }
 
-    /// Lets go of the state, so that the next controller need not wait until the lease is stale: the last thing before a
-    /// clean end. Nothing is done where we do not hold it.
-    ///
-    /// # Errors
-    /// The state stays held until the lease is stale. [`ErrorKind::Conflict`]: somebody else has taken it.
-    pub async fn release(&mut self) -> Result<(), PortError> {
-        if self.generation.take().is_none() {
-            return Ok(());
-        }
-        // Read, since the last write may have been done without our knowing.
-        let Some((document, generation)) = read(&self.objects, &self.name).await? else { return Ok(()) };
-        if document.lease.is_none_or(|lease| lease.nonce != self.lease.nonce) {
-            return Ok(());
-        }
-        let text = document::written(&Written { holder: &self.holder, lease: None, state: &document.state })?;
-        self.objects.put(&self.name, Upload::json(text), Precondition::Generation(generation)).await.map(drop)
-    }
-
     fn place(&self) -> Place {
         place(&self.objects, &self.name)
     }
@@ -266,6 +248,19 @@ impl<O: Objects> StateStore for ObjectStateStore<O> {
         // A clock that was set back renews at once: its old time would look fresh for too long.
         let is_fresh = self.lease.age(now).to_std().is_ok_and(|age| age < RENEW_AFTER);
         if is_fresh { Ok(()) } else { self.write(state).await }
+    }
+
+    async fn release(&mut self) -> Result<(), PortError> {
+        if self.generation.take().is_none() {
+            return Ok(());
+        }
+        // Read, since the last write may have been done without our knowing.
+        let Some((document, generation)) = read(&self.objects, &self.name).await? else { return Ok(()) };
+        if document.lease.is_none_or(|lease| lease.nonce != self.lease.nonce) {
+            return Ok(());
+        }
+        let text = document::written(&Written { holder: &self.holder, lease: None, state: &document.state })?;
+        self.objects.put(&self.name, Upload::json(text), Precondition::Generation(generation)).await.map(drop)
     }
 }
 
