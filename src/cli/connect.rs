@@ -41,14 +41,19 @@ impl Web {
         if !self.resource_manager.is_empty() {
             return Ok(self.resource_manager.clone());
         }
-        let default = format!("http://{host}:8088");
-        Ok(vec![default.parse().with_context(|| format!("{default} is no address: say --resource-manager"))?])
+        resource_manager_on(host).map(|url| vec![url])
     }
 
     /// A client of it.
     pub fn rest(&self) -> Result<ResourceManager, Failure> {
         Ok(ResourceManager::new(self.addresses(LOCALHOST)?, Options::default())?)
     }
+}
+
+/// The web address of a ResourceManager on this host.
+pub fn resource_manager_on(host: &str) -> Result<Url, Failure> {
+    let address = format!("http://{host}:8088");
+    Ok(address.parse().with_context(|| format!("{address} is no address: say --resource-manager"))?)
 }
 
 /// Where the ResourceManager is, unless something else is known.

@@ -81,7 +81,7 @@ async fn serve(args: &Args) -> Result<(), Failure> {
 /// Runs the loop while this node is the one that acts; where it is one of several, again and again.
 async fn act(args: &Args, clock: &WallClock, reload: &Arc<AtomicBool>) -> Result<(), Failure> {
     let site = Site::find(&args.connect, &args.state).await?;
-    let (placement, local) = (site.placement(), site.rest()?);
+    let (placement, local) = (site.placement(), site.local_rest()?);
     loop {
         match standing::standing(placement, &local, args.standing.standby).await? {
             Standing::Acts => {}
@@ -99,7 +99,7 @@ async fn act(args: &Args, clock: &WallClock, reload: &Arc<AtomicBool>) -> Result
 
 /// Runs the loop; whether it ended because another node acts now.
 async fn control(args: &Args, site: &Site<'_>, clock: &WallClock, reload: &Arc<AtomicBool>) -> Result<bool, Failure> {
-    let (placement, local) = (site.placement(), site.rest()?);
+    let (placement, local) = (site.placement(), site.local_rest()?);
     let (policies, policy) = site.policy(Arc::clone(reload), clock.now()).await?;
     let provider = site.provider(&policy).await?;
     refuse_a_second_autoscaler(&provider).await?;

@@ -127,6 +127,21 @@ impl<'a> Site<'a> {
         Ok(ResourceManager::new(self.resource_managers.clone(), Options::default())?)
     }
 
+    /// The ResourceManager of this very node, where it is a master: of several that are named the one of its name.
+    pub fn local_rest(&self) -> Result<ResourceManager, Failure> {
+        let Some(placement) = self.placement() else { return self.rest() };
+        let short = placement.hostname.split('.').next();
+        let is_local =
+            |url: &&Url| url.host_str().is_some_and(|host| host == placement.hostname || Some(host) == short);
+        let given = &self.resource_managers;
+        let local = match given.iter().find(is_local) {
+            Some(local) => local.clone(),
+            None if given.len() == 1 => given[0].clone(),
+            None => connect::resource_manager_on(&placement.hostname)?,
+        };
+        Ok(ResourceManager::new(vec![local], Options::default())?)
+    }
+
     /// YARN behind its adapter, with this exclude file.
     pub fn yarn(&self, exclude_file: Option<PathBuf>) -> Result<Yarn, Failure> {
         let administration = self.args.administration(&self.resource_managers)?;
