@@ -89,15 +89,21 @@ impl<'a> Site<'a> {
         } else {
             None
         };
-        let placement = google.as_ref().and_then(|google| google.whereabouts.placement.as_ref());
-        let master = placement.filter(|placement| placement.cluster.as_ref().is_some_and(ClusterPlacement::is_master));
-        let resource_managers = args.web.addresses(master.map_or(LOCALHOST, |master| &master.hostname))?;
-        Ok(Self { args, google, resource_managers })
+        let mut site = Self { args, google, resource_managers: Vec::new() };
+        let is_master = |placement: &&Placement| placement.cluster.as_ref().is_some_and(ClusterPlacement::is_master);
+        let master = site.placement().filter(is_master);
+        site.resource_managers = args.web.addresses(master.map_or(LOCALHOST, |master| &master.hostname))?;
+        Ok(site)
     }
 
-    /// Where this machine is; `None` where that does not matter or is not known.
+    /// Where this machine is, where it is a node of the very cluster that is to be resized.
     pub fn placement(&self) -> Option<&Placement> {
-        self.google.as_ref()?.whereabouts.placement.as_ref()
+        let at = &self.google.as_ref()?.whereabouts;
+        let of_this = |placement: &&Placement| {
+            let cluster = placement.cluster.as_ref();
+            cluster.is_some_and(|cluster| at.cluster().is_ok_and(|name| name == cluster.name))
+        };
+        at.placement.as_ref().filter(|_| self.args.machines.provider == ProviderKind::Dataproc).filter(of_this)
     }
 
     /// Which cluster this is, for logs; what is not known is empty.
