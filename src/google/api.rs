@@ -29,7 +29,7 @@ pub struct Api {
 }
 
 impl Api {
-    /// The service at this address (see [`endpoint`](super::endpoint)).
+    /// The service at this address (see [`endpoint`](super::endpoint())).
     ///
     /// # Errors
     /// [`ErrorKind::Permanent`]: this machine can make no requests.
