@@ -2,7 +2,7 @@
 //! runs by himself. Knows nothing of YARN, of what is decided, or of when to try again.
 //!
 //! # What becomes of an order
-//! * Machines get names of ours, which follow from the request id ([`order`]): an order that is given again after its
+//! * Machines get names of ours, which follow from the request id (`order`): an order that is given again after its
 //!   answer was lost asks for the same machines, and makes none twice, whether or not Compute Engine remembers it.
 //! * Compute Engine's operation ends as soon as the group has taken the order; the machines come later, or do not. So an
 //!   order to create runs until each machine has been made or cannot be had. A group never gives up by itself: it tries
