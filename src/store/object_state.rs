@@ -11,6 +11,7 @@ use std::{fs, time::Duration};
 use chrono::{DateTime, Utc};
 use rustix::process::{Pid, test_kill_process};
 use serde::{Deserialize, Serialize};
+use tokio::time::timeout;
 use uuid::Uuid;
 
 use super::{
@@ -29,6 +30,10 @@ pub const STALE_AFTER: Duration = Duration::from_secs(90);
 /// How old the lease may become before [`StateStore::keep`] renews it. Looks are 30 s apart at most, so that it is renewed
 /// every 30 s even then; with shorter ones four times a minute, which a bucket takes easily.
 pub const RENEW_AFTER: Duration = Duration::from_secs(15);
+
+/// How long a call may take with all that it makes anew. Cut off anywhere it is a write without an answer, which the next
+/// one finds out about.
+const CALL_LIMIT: Duration = Duration::from_secs(20);
 
 /// How often a write is made anew where the document turns out to be our own earlier one, or a free one that somebody
 /// else was quicker to take and left again.
@@ -153,6 +158,32 @@ impl<O: Objects> ObjectStateStore<O> {
         document::written(&Written { holder: &self.holder, lease: Some(&self.lease), state }).map(Upload::json)
     }
 
+    /// One try to take hold of the state; `None`: somebody was quicker, or it was us and the answer was lost. The next
+    /// look shows.
+    async fn take(&mut self) -> Result<Option<State>, PortError> {
+        let (state, when) = match read(&self.objects, &self.name).await? {
+            None => (State::default(), Precondition::Absent),
+            Some((document, generation)) => {
+                if let Some(held) = self.held(&document) {
+                    return Err(held);
+                }
+                if document.lease.is_some_and(|lease| lease.nonce != self.lease.nonce) {
+                    tracing::warn!("{} is taken over from {}", self.place(), document.holder);
+                }
+                (document.state, Precondition::Generation(generation))
+            }
+        };
+        let upload = self.next(&state)?;
+        match self.within_limit(self.objects.put(&self.name, upload, when)).await {
+            Ok(generation) => {
+                self.generation = Some(generation);
+                Ok(Some(state))
+            }
+            Err(error) if error.kind == ErrorKind::Conflict => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Writes over our own last document.
     async fn write(&mut self, state: &State) -> Result<(), PortError> {
         let Some(known) = self.generation else {
@@ -160,7 +191,7 @@ impl<O: Objects> ObjectStateStore<O> {
         };
         let renewed_before = self.lease.renewed_at;
         let upload = self.next(state)?;
-        match self.replace(upload, known).await {
+        match self.within_limit(self.replace(upload, known)).await {
             Ok(generation) => self.generation = Some(generation),
             Err(error) => {
                 // Not known to be renewed: the next tick tries again.
@@ -169,6 +200,12 @@ impl<O: Objects> ObjectStateStore<O> {
             }
         }
         Ok(())
+    }
+
+    async fn within_limit<T>(&self, call: impl Future<Output = Result<T, PortError>>) -> Result<T, PortError> {
+        let limit = CALL_LIMIT.as_secs();
+        let too_late = |_| PortError::transient(format!("{} could not be written within {limit} s", self.place()));
+        timeout(CALL_LIMIT, call).await.map_err(too_late)?
     }
 
     async fn replace(&self, upload: Upload, mut known: Generation) -> Result<Generation, PortError> {
@@ -212,27 +249,8 @@ enum Own {
 impl<O: Objects> StateStore for ObjectStateStore<O> {
     async fn load(&mut self) -> Result<State, PortError> {
         for _ in 0..ATTEMPTS_MAX {
-            let (state, when) = match read(&self.objects, &self.name).await? {
-                None => (State::default(), Precondition::Absent),
-                Some((document, generation)) => {
-                    if let Some(held) = self.held(&document) {
-                        return Err(held);
-                    }
-                    if document.lease.is_some_and(|lease| lease.nonce != self.lease.nonce) {
-                        tracing::warn!("{} is taken over from {}", self.place(), document.holder);
-                    }
-                    (document.state, Precondition::Generation(generation))
-                }
-            };
-            let upload = self.next(&state)?;
-            match self.objects.put(&self.name, upload, when).await {
-                Ok(generation) => {
-                    self.generation = Some(generation);
-                    return Ok(state);
-                }
-                // Somebody was quicker, or it was us and the answer was lost: the next look shows.
-                Err(error) if error.kind == ErrorKind::Conflict => {}
-                Err(error) => return Err(error),
+            if let Some(state) = self.take().await? {
+                return Ok(state);
             }
         }
         let text = format!("{} changes faster than it can be taken hold of: others are at work", self.place());
