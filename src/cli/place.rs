@@ -2,6 +2,8 @@
 
 use std::{fmt, path::PathBuf, str::FromStr};
 
+use crate::store::objects::Destination;
+
 /// A file, or an object in a bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StatePlace {
@@ -35,15 +37,12 @@ impl FromStr for ObjectName {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` names no object: gs://bucket/path/to/object");
-        let (bucket, name) = text.strip_prefix("gs://").and_then(|rest| rest.split_once('/')).ok_or_else(wrong)?;
-        let is_bucket = bucket.len() >= 3
-            && bucket.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-_.".contains(&b));
-        let is_name = !name.is_empty() && !name.ends_with('/') && !name.chars().any(char::is_control);
-        if !is_bucket || !is_name {
-            return Err(wrong());
+        match text.parse() {
+            Ok(Destination::Bucket { bucket, path }) if !path.is_empty() && !text.ends_with('/') => {
+                Ok(Self { bucket, name: path })
+            }
+            _ => Err(format!("`{text}` names no object: gs://bucket/path/to/object")),
         }
-        Ok(Self { bucket: bucket.into(), name: name.into() })
     }
 }
 

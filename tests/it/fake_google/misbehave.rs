@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::http::{Answer, Request, refusal};
 
 /// What is done to a request.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Misbehaviour {
     /// 429 that says when to come back, in seconds; nothing is done.
     Throttled(u64),
