@@ -102,9 +102,15 @@ fn decommission(view: &View<'_>, draft: &mut Draft) {
     }
 }
 
+/// Whether a worker that is of no use can be deleted, and another one made.
+fn may_replace(view: &View<'_>) -> bool {
+    let holds = gates::hold(view).is_some() || gates::held(view).is_some();
+    !holds && view.capacity.capabilities.deletes_named
+}
+
 /// Workers that have been of no use for too long leave, so that others can take their place within the bounds.
 fn replace(view: &View<'_>, draft: &mut Draft) {
-    if gates::hold(view).is_some() || !view.capacity.capabilities.deletes_named {
+    if !may_replace(view) {
         return;
     }
     let overdue = view.survey.with(Standing::NotReady).filter(|worker| is_overdue(view, worker));
@@ -180,7 +186,7 @@ pub(super) fn to_delete(view: &View<'_>, group: GroupName) -> Vec<String> {
         drain.is_some_and(|drain| matches!(drain.phase, DrainPhase::Decommissioned { .. }))
     };
     let has_no_node = |worker: &Worker<'_>| worker.node.is_none_or(|node| node.state.is_gone());
-    let may_replace = gates::hold(view).is_none() && view.capacity.capabilities.deletes_named;
+    let may_replace = may_replace(view);
     let gone = view.survey.workers().filter(|worker| {
         // A leaving worker that YARN does not know any more cannot leave by itself.
         // Its NodeManager may yet come back, unless its machine says that it is dead.
