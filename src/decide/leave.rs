@@ -128,19 +128,41 @@ fn replace(view: &View<'_>, draft: &mut Draft) {
 
 /// Late workers of groups none of whose workers was ever ready, where YARN has at least as many nodes of no group: most
 /// likely they are these workers under other names, with work on them. They are never given up.
+///
+/// Nor is a late worker that has a namesake among those nodes, the same machine in another domain: in whatever group, and
+/// however many others there are. One such pair shows that the names of a group none of whose workers was ready differ.
 pub(super) fn misnamed(survey: &Survey) -> BTreeSet<String> {
     if survey.foreign().is_empty() {
         return BTreeSet::new();
     }
+    let strangers: BTreeSet<_> = survey.foreign().iter().filter_map(|host| first_label(host)).collect();
+    let has_namesake = |host: &str| first_label(host).is_some_and(|label| strangers.contains(label));
     let was_ready = |host| survey.state().workers.get(host).is_some_and(|record| record.ready_at.is_some());
     let proven = survey.workers().filter(|worker| was_ready(&worker.instance.host));
     let proven: BTreeSet<_> = proven.map(|worker| worker.group).collect();
     let late = survey.with(Standing::NotReady).filter(|worker| {
         let is_there = !matches!(worker.instance.state, InstanceState::Failed | InstanceState::Promised);
-        worker.node.is_none() && is_there && !proven.contains(&worker.group)
+        worker.node.is_none() && is_there
     });
-    let late: BTreeSet<_> = late.map(|worker| worker.instance.host.clone()).collect();
-    if late.len() <= survey.foreign().len() { late } else { BTreeSet::new() }
+    let (mut misnamed, mut doubtful) = (BTreeSet::new(), BTreeSet::new());
+    for worker in late {
+        let host = &worker.instance.host;
+        if has_namesake(host) {
+            misnamed.insert(host.clone());
+        }
+        if !proven.contains(&worker.group) {
+            doubtful.insert(host.clone());
+        }
+    }
+    if doubtful.len() <= survey.foreign().len() || !misnamed.is_disjoint(&doubtful) {
+        misnamed.append(&mut doubtful);
+    }
+    misnamed
+}
+
+/// What a machine is called whatever its domain; `None` of an address in figures.
+fn first_label(host: &str) -> Option<&str> {
+    host.split('.').next().filter(|label| label.bytes().any(|b| !b.is_ascii_digit()))
 }
 
 fn is_overdue(view: &View<'_>, worker: &Worker<'_>) -> bool {
