@@ -196,8 +196,8 @@ impl<'a> Site<'a> {
     async fn domain_by_yarn(&self, provider: &AnyProvider) -> Option<String> {
         let (capacity, nodes) = (provider.describe().await.ok()?, self.rest().ok()?.nodes().await.ok()?);
         let domain_of = |host: &str| {
-            let (name, domain) = host.split_once('.')?;
-            capacity.instance_of_host(name).map(|_| domain.to_owned())
+            let (name, _) = host.split_once('.')?;
+            capacity.instance_of_host(name).and_then(|_| WorkerNames::of_node(host))
         };
         let domain = nodes.iter().find_map(|node| domain_of(&node.id.host))?;
         tracing::info!(domain, "found out from YARN's nodes; --worker-domain says it otherwise");
