@@ -139,6 +139,7 @@ fn halted(halt: Halt) -> Failure {
     let code = match halt {
         Halt::Conflict(_) => exit::STATE_HELD,
         Halt::State(_) => exit::USAGE,
+        Halt::Unreachable(_) => exit::UNREACHABLE,
     };
     Failure::new(code, halt)
 }
