@@ -17,12 +17,13 @@ use super::{
     place::StatePlace,
     provider::AnyProvider,
     site::Site,
-    standing::{self, Standing},
+    standing::{self, Standby, Standing},
     terminal,
     wall_clock::WallClock,
 };
 use crate::{
     controller::{Controller, Halt},
+    google::Placement,
     ports::Clock,
 };
 
@@ -91,10 +92,23 @@ async fn act(args: &Args, clock: &WallClock, reload: &Arc<AtomicBool>) -> Result
                 return Ok(());
             }
         }
-        if !control(args, &site, clock, reload).await? {
-            return Ok(());
+        match control(args, &site, clock, reload).await {
+            Ok(true) => {}
+            Ok(false) => return Ok(()),
+            Err(Failure { code: exit::STATE_HELD, error }) if shares_state(args, placement) => {
+                standing::wait_for_state(&format!("{error:#}")).await;
+            }
+            Err(failure) => return Err(failure),
         }
     }
+}
+
+/// Whether the state that is held may be another master's of this cluster, which lets go of it when it steps back: with
+/// an end at each failover nobody would act.
+fn shares_state(args: &Args, placement: Option<&Placement>) -> bool {
+    args.standing.standby == Standby::Wait
+        && matches!(args.state, StatePlace::Object(_))
+        && !standing::is_the_only_one(placement)
 }
 
 /// Runs the loop; whether it ended because another node acts now.
@@ -139,6 +153,7 @@ fn halted(halt: Halt) -> Failure {
     let code = match halt {
         Halt::Conflict(_) => exit::STATE_HELD,
         Halt::State(_) => exit::USAGE,
+        Halt::Unreachable(_) => exit::UNREACHABLE,
     };
     Failure::new(code, halt)
 }

@@ -161,8 +161,11 @@ impl<'a> Site<'a> {
         }
         let needed = "run needs --exclude-file: workers are drained through YARN's exclude file";
         let property = self.rest()?.property(EXCLUDE_PATH).await;
-        let property =
-            property.map_err(|error| anyhow!("{needed}. The ResourceManager does not say which: {error}"))?;
+        // At the start of a master the ResourceManager comes up later than this program: that is no wrong command line.
+        let property = property.map_err(|error| {
+            let code = unreadable_code(&error);
+            Failure::new(code, anyhow!("{needed}. The ResourceManager does not say which: {error}"))
+        })?;
         let path = property.filter(|path| !path.is_empty());
         let path = path.with_context(|| format!("{needed}, and the ResourceManager has none: set {EXCLUDE_PATH}"))?;
         if !std::path::Path::new(&path).is_file() {
@@ -202,8 +205,8 @@ impl<'a> Site<'a> {
     async fn domain_by_yarn(&self, provider: &AnyProvider) -> Option<String> {
         let (capacity, nodes) = (provider.describe().await.ok()?, self.rest().ok()?.nodes().await.ok()?);
         let domain_of = |host: &str| {
-            let (name, domain) = host.split_once('.')?;
-            capacity.instance_of_host(name).map(|_| domain.to_owned())
+            let (name, _) = host.split_once('.')?;
+            capacity.instance_of_host(name).and_then(|_| WorkerNames::of_node(host))
         };
         let domain = nodes.iter().find_map(|node| domain_of(&node.id.host))?;
         tracing::info!(domain, "found out from YARN's nodes; --worker-domain says it otherwise");
@@ -275,8 +278,12 @@ fn is_a_file(path: &std::path::Path) -> Result<(), Failure> {
     if about.is_file() { Ok(()) } else { Err(anyhow!("the policy {} is not a file", path.display()).into()) }
 }
 
-/// What may pass by itself is no fault of the command line.
 fn unreadable(error: PortError) -> Failure {
+    Failure::new(unreadable_code(&error), error)
+}
+
+/// What may pass by itself is no fault of the command line.
+fn unreadable_code(error: &PortError) -> u8 {
     let passes = matches!(error.kind, ErrorKind::Transient | ErrorKind::Throttled { .. });
-    Failure::new(if passes { exit::UNREACHABLE } else { exit::USAGE }, error)
+    if passes { exit::UNREACHABLE } else { exit::USAGE }
 }

@@ -85,19 +85,49 @@ pub fn tell_systemd(status: &str) {
 /// is a standby for a moment.
 const LOOKS: u32 = 2;
 
-/// Returns when the ResourceManager beside this master has become a standby; never where there is but one master.
+/// So many looks in a row without an answer, a minute of them at least, say that it is down. Another one is active then,
+/// and its master cannot act while this one holds the state.
+const SILENT_LOOKS: u32 = 12;
+
+/// Returns when the ResourceManager beside this master has become a standby, or is down; never where there is but one
+/// master.
 pub async fn is_lost(placement: Option<&Placement>, local: &ResourceManager) {
-    if by_part(placement).is_some() {
+    if is_the_only_one(placement) {
         std::future::pending::<()>().await;
     }
-    let mut looks = 0;
-    while looks < LOOKS {
+    stands_back(local, PACE).await;
+}
+
+/// Whether no other node of the cluster may come to act.
+pub fn is_the_only_one(placement: Option<&Placement>) -> bool {
+    by_part(placement).is_some()
+}
+
+/// Returns when this ResourceManager is active no more, by looks at this pace.
+pub async fn stands_back(local: &ResourceManager, pace: Duration) {
+    let (mut standby, mut silent) = (0, 0);
+    while standby < LOOKS && silent < SILENT_LOOKS {
         #[expect(clippy::disallowed_methods, reason = "the shell's own wait, beside the loop")]
-        tokio::time::sleep(PACE).await;
-        let is_standby = local.ha_state().await.is_ok_and(|state| state == "STANDBY");
-        looks = if is_standby { looks + 1 } else { 0 };
+        tokio::time::sleep(pace).await;
+        (standby, silent) = match local.ha_state().await {
+            Ok(state) if state == "STANDBY" => (standby + 1, 0),
+            Ok(_) => (0, 0),
+            Err(_) => (0, silent + 1),
+        };
     }
-    tracing::warn!("the ResourceManager of this master is a standby now: another master acts");
+    let is = if standby == LOOKS { "is a standby now" } else { "does not answer" };
+    tracing::warn!("the ResourceManager of this master {is}: another master acts");
+}
+
+/// How soon a state is tried for again that another master still holds.
+const HELD_PACE: Duration = Duration::from_secs(15);
+
+/// Waits for the master that acted before to step back, or for its hold of the state to run out.
+pub async fn wait_for_state(why: &str) {
+    tracing::warn!("waiting for the state: {why}");
+    tell_systemd("waiting for the state, which another master holds");
+    #[expect(clippy::disallowed_methods, reason = "the shell's own wait, before there is a loop with a clock")]
+    tokio::time::sleep(HELD_PACE).await;
 }
 
 /// Whether this ResourceManager is the active one, asked again at this pace while it is not and `standby` says to wait.

@@ -39,6 +39,17 @@ impl WorkerNames {
         )
     }
 
+    /// The same by a full name alone: what stands where Compute Engine writes the zone, `us-central1-a.c.PROJECT.internal`,
+    /// is taken for one. Workers in other zones would else be looked for under names that nobody has.
+    pub fn of_node(full_name: &str) -> Option<String> {
+        let (_, domain) = full_name.split_once('.')?;
+        let (first, rest) = domain.split_once('.').unwrap_or((domain, ""));
+        let is_zone = first.rsplit_once('-').is_some_and(|(region, letter)| {
+            letter.len() == 1 && region.contains('-') && region.ends_with(|c: char| c.is_ascii_digit())
+        });
+        Self::of_host(full_name, if is_zone && rest.starts_with("c.") { first } else { "" })
+    }
+
     /// What YARN calls the machine of this name in this zone.
     pub fn host(&self, name: &str, zone: &str) -> String {
         match &self.domain {
@@ -62,6 +73,21 @@ mod tests {
         ] {
             let names = WorkerNames::new(WorkerNames::of_host(full_name, zone).as_deref()).unwrap();
             assert_eq!(names.host("w-1", other_zone), host);
+        }
+    }
+
+    #[test]
+    fn a_workers_name_tells_what_workers_in_other_zones_are_called() {
+        for (full_name, host) in [
+            ("w-0.us-central1-a.c.p.internal", "w-1.europe-west4-b.c.p.internal"),
+            ("w-0.us-central1-a.c.example.com.p.internal", "w-1.europe-west4-b.c.example.com.p.internal"),
+            ("w-0.c.p.internal", "w-1.c.p.internal"),
+            ("w-0.rack1-a.corp.example", "w-1.rack1-a.corp.example"),
+            ("w-0.us-central1-a.corp.example", "w-1.us-central1-a.corp.example"),
+            ("w-0", "w-1"),
+        ] {
+            let names = WorkerNames::new(WorkerNames::of_node(full_name).as_deref()).unwrap();
+            assert_eq!(names.host("w-1", "europe-west4-b"), host);
         }
     }
 

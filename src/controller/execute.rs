@@ -21,7 +21,10 @@ const OPERATION_MAX: Duration = Duration::from_secs(60 * 60);
 
 /// When an operation is not waited for any longer: later where workers are drained in it.
 fn given_up_at(operation: &Operation) -> DateTime<Utc> {
-    let drains = if let Intent::Resize { timeout, .. } = &operation.intent { *timeout } else { Duration::ZERO };
+    let drains = match &operation.intent {
+        Intent::Resize { change, timeout } if GroupName::ALL.into_iter().any(|group| change.shrinks(group)) => *timeout,
+        _ => Duration::ZERO,
+    };
     operation.at + drains + OPERATION_MAX
 }
 
@@ -393,5 +396,23 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
             Err(error) => notes.push(format!("cannot take {} off the exclude file: {error}", hosts.join(", "))),
         }
         self.save(notes).await.map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::SizeChange;
+
+    #[test]
+    fn an_operation_in_which_workers_drain_is_given_up_later_and_no_other() {
+        let at = DateTime::UNIX_EPOCH;
+        let waited = |change| {
+            let intent = Intent::Resize { change, timeout: Duration::from_secs(86_400) };
+            let operation = Operation { request_id: "r".into(), intent, at, operation_id: Some("o".into()) };
+            (given_up_at(&operation) - at).num_hours()
+        };
+        assert_eq!(waited(SizeChange::growth([(GroupName::Primary, 1), (GroupName::Secondary, 1)])), 1);
+        assert_eq!(waited(SizeChange { primary: 1, secondary: -1 }), 25);
     }
 }

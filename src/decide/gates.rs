@@ -16,11 +16,12 @@ const UNHEALTHY_SHARE_PERCENT: u32 = 45;
 
 /// The reason for which nothing is scaled just now.
 pub(super) fn hold(view: &View<'_>) -> Option<Reason> {
-    restarted(view).or_else(|| held(view)).or_else(|| unhealthy(view))
+    restarted(view).or_else(|| unhealthy(view))
 }
 
-/// Whether the provider takes no orders until somebody has seen to it.
-fn held(view: &View<'_>) -> Option<Reason> {
+/// Whether the provider takes no orders until somebody has seen to it. Draining workers are taken back all the same: that
+/// is YARN's business, and what drains meanwhile could be neither deleted nor replaced.
+pub(super) fn held(view: &View<'_>) -> Option<Reason> {
     match &view.capacity.readiness {
         Readiness::Held { why } => Some(Reason::ProviderHeld { why: why.clone() }),
         Readiness::Ready | Readiness::Busy { .. } => None,

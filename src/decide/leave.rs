@@ -102,9 +102,15 @@ fn decommission(view: &View<'_>, draft: &mut Draft) {
     }
 }
 
+/// Whether a worker that is of no use can be deleted, and another one made.
+fn may_replace(view: &View<'_>) -> bool {
+    let holds = gates::hold(view).is_some() || gates::held(view).is_some();
+    !holds && view.capacity.capabilities.deletes_named
+}
+
 /// Workers that have been of no use for too long leave, so that others can take their place within the bounds.
 fn replace(view: &View<'_>, draft: &mut Draft) {
-    if gates::hold(view).is_some() || !view.capacity.capabilities.deletes_named {
+    if !may_replace(view) {
         return;
     }
     let overdue = view.survey.with(Standing::NotReady).filter(|worker| is_overdue(view, worker));
@@ -122,19 +128,41 @@ fn replace(view: &View<'_>, draft: &mut Draft) {
 
 /// Late workers of groups none of whose workers was ever ready, where YARN has at least as many nodes of no group: most
 /// likely they are these workers under other names, with work on them. They are never given up.
+///
+/// Nor is a late worker that has a namesake among those nodes, the same machine in another domain: in whatever group, and
+/// however many others there are. One such pair shows that the names of a group none of whose workers was ready differ.
 pub(super) fn misnamed(survey: &Survey) -> BTreeSet<String> {
     if survey.foreign().is_empty() {
         return BTreeSet::new();
     }
+    let strangers: BTreeSet<_> = survey.foreign().iter().filter_map(|host| first_label(host)).collect();
+    let has_namesake = |host: &str| first_label(host).is_some_and(|label| strangers.contains(label));
     let was_ready = |host| survey.state().workers.get(host).is_some_and(|record| record.ready_at.is_some());
     let proven = survey.workers().filter(|worker| was_ready(&worker.instance.host));
     let proven: BTreeSet<_> = proven.map(|worker| worker.group).collect();
     let late = survey.with(Standing::NotReady).filter(|worker| {
         let is_there = !matches!(worker.instance.state, InstanceState::Failed | InstanceState::Promised);
-        worker.node.is_none() && is_there && !proven.contains(&worker.group)
+        worker.node.is_none() && is_there
     });
-    let late: BTreeSet<_> = late.map(|worker| worker.instance.host.clone()).collect();
-    if late.len() <= survey.foreign().len() { late } else { BTreeSet::new() }
+    let (mut misnamed, mut doubtful) = (BTreeSet::new(), BTreeSet::new());
+    for worker in late {
+        let host = &worker.instance.host;
+        if has_namesake(host) {
+            misnamed.insert(host.clone());
+        }
+        if !proven.contains(&worker.group) {
+            doubtful.insert(host.clone());
+        }
+    }
+    if doubtful.len() <= survey.foreign().len() || !misnamed.is_disjoint(&doubtful) {
+        misnamed.append(&mut doubtful);
+    }
+    misnamed
+}
+
+/// What a machine is called whatever its domain; `None` of an address in figures.
+fn first_label(host: &str) -> Option<&str> {
+    host.split('.').next().filter(|label| label.bytes().any(|b| !b.is_ascii_digit()))
 }
 
 fn is_overdue(view: &View<'_>, worker: &Worker<'_>) -> bool {
@@ -180,7 +208,7 @@ pub(super) fn to_delete(view: &View<'_>, group: GroupName) -> Vec<String> {
         drain.is_some_and(|drain| matches!(drain.phase, DrainPhase::Decommissioned { .. }))
     };
     let has_no_node = |worker: &Worker<'_>| worker.node.is_none_or(|node| node.state.is_gone());
-    let may_replace = gates::hold(view).is_none() && view.capacity.capabilities.deletes_named;
+    let may_replace = may_replace(view);
     let gone = view.survey.workers().filter(|worker| {
         // A leaving worker that YARN does not know any more cannot leave by itself.
         // Its NodeManager may yet come back, unless its machine says that it is dead.

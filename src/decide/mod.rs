@@ -45,6 +45,9 @@ pub fn decide_on(policy: &Policy, situation: &Situation, survey: &Survey) -> Dec
     let (observation, capacity) = (survey.matching().observation(), survey.matching().capacity());
     let view = View { policy, situation, survey, observation, capacity, now: situation.now };
     let mut draft = Draft::default();
+    if let Some(reason) = gates::held(&view) {
+        draft.because(reason);
+    }
     match gates::hold(&view) {
         Some(reason) => draft.because(reason),
         None => scale::scale(&view, &mut draft),

@@ -12,7 +12,10 @@ use super::{
     survey::Standing,
 };
 use crate::{
-    model::{Action, Capabilities, Drain, DrainPhase, GroupName, NodeState, Reason, Situation, SizeChange, Window},
+    model::{
+        Action, Capabilities, Drain, DrainPhase, GroupName, InstanceState, NodeState, Reason, Situation, SizeChange,
+        Window,
+    },
     policy::Policy,
 };
 
@@ -152,7 +155,9 @@ fn enforce_maximum(view: &View<'_>, draft: &mut Draft) -> bool {
         if size > bounds.max_instances {
             draft.because(Reason::AboveMaximum { group, size, max: bounds.max_instances });
             let spare = serving.get(group).map_or(0, |serving| serving.saturating_sub(bounds.min_instances));
-            above.set(group, spare.min(size - bounds.max_instances));
+            // Workers that exist do not go for those that were promised in vain: they could not be had again.
+            let made = size.saturating_sub(promised_in_vain(view, group));
+            above.set(group, spare.min(made.saturating_sub(bounds.max_instances)));
         }
     }
     if above.total() == 0 {
@@ -163,6 +168,12 @@ fn enforce_maximum(view: &View<'_>, draft: &mut Draft) -> bool {
         Err(reason) => draft.because(reason),
     }
     draft.shrinks()
+}
+
+/// Workers that the provider has promised for longer than one takes to come.
+fn promised_in_vain(view: &View<'_>, group: GroupName) -> u32 {
+    let late = view.survey.with(Standing::NotReady).filter(|worker| worker.group == group);
+    u32::try_from(late.filter(|worker| worker.instance.state == InstanceState::Promised).count()).unwrap_or(u32::MAX)
 }
 
 fn scale_up(view: &View<'_>, draft: &mut Draft, estimate: &Estimate, delta: i64, samples: &Window) {

@@ -39,7 +39,8 @@ impl Endpoints {
 /// A sentence that says what would be right.
 pub fn endpoint(text: &str) -> Result<Url, String> {
     let mut url: Url = text.parse().map_err(|error| format!("`{text}` is no address: {error}"))?;
-    let is_right = url.has_host() && url.query().is_none() && url.fragment().is_none() && url.username().is_empty();
+    let is_right = url.has_host() && url.query().is_none() && url.fragment().is_none();
+    let is_right = is_right && url.username().is_empty() && url.password().is_none();
     match url.scheme() {
         "https" if is_right => {}
         "http" if is_right && is_loopback(&url) => {}
@@ -75,6 +76,7 @@ mod tests {
             ("http://127.0.0.1.example.com/", None),
             ("ftp://localhost/", None),
             ("https://user@host/", None),
+            ("https://:secret@host/", None),
             ("https://host/?x=1", None),
             ("dataproc.googleapis.com", None),
         ] {

@@ -158,7 +158,6 @@ async fn silence_and_nonsense_are_errors_that_may_pass() {
     for what in [
         Misbehaviour::Malformed,
         Misbehaviour::Truncated,
-        Misbehaviour::DroppedBefore,
         Misbehaviour::Unavailable,
         Misbehaviour::Instead("{}".into()),
         Misbehaviour::Instead("[]".into()),
@@ -169,6 +168,10 @@ async fn silence_and_nonsense_are_errors_that_may_pass() {
         let error = provider.describe().await.unwrap_err();
         assert_eq!(error.kind, ErrorKind::Transient, "{what:?}: {error}");
     }
+    // A look whose connection breaks is made once more, at once.
+    fake.misbehave(Rule::once("GET", "clusters/gpu1", Misbehaviour::DroppedBefore));
     provider.describe().await.unwrap();
+    fake.misbehave(Rule::once("GET", "clusters/gpu1", Misbehaviour::DroppedBefore).times(2));
+    assert_eq!(provider.describe().await.unwrap_err().kind, ErrorKind::Transient);
     assert_eq!(policy_yaml(&api(&fake), "p", "us-central1", "none").await.unwrap_err().kind, ErrorKind::NotFound);
 }

@@ -8,10 +8,11 @@ use std::{
 };
 
 use clap::Parser;
+use tokio::time::timeout;
 use yarn_autoscaler::{
     cli::{
         google::Args,
-        standing::{Standby, Standing, by_part, leads, standing},
+        standing::{Standby, Standing, by_part, leads, standing, stands_back},
     },
     google::{ClusterPlacement, Metadata, MetadataError, Placement},
     ports::ErrorKind,
@@ -241,4 +242,15 @@ async fn of_several_masters_the_one_with_the_active_resource_manager_acts() {
     let (server, rm) = resource_manager(&["", "INITIALIZING", "STANDBY", "STANDBY", "ACTIVE"]).await;
     assert_eq!(leads(&rm, Standby::Wait, Duration::from_millis(1)).await.unwrap(), Standing::Acts);
     assert_eq!(server.requests().len(), 5);
+}
+
+#[tokio::test]
+async fn a_master_steps_back_when_its_resource_manager_waits_or_is_down() {
+    let pace = Duration::from_millis(1);
+    let (server, rm) = resource_manager(&["ACTIVE", "STANDBY", "ACTIVE", "", "STANDBY", "STANDBY"]).await;
+    timeout(LIMIT, stands_back(&rm, pace)).await.unwrap();
+    assert_eq!(server.requests().len(), 6, "a restart and one failed look are none");
+    let (server, rm) = resource_manager(&["", "", "ACTIVE", ""]).await;
+    timeout(LIMIT, stands_back(&rm, pace)).await.unwrap();
+    assert_eq!(server.requests().len(), 3 + 12, "one that is down would hold the state for ever");
 }

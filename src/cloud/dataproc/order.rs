@@ -58,15 +58,21 @@ impl Order {
         for (group, change) in change.iter() {
             let size = described.size(group);
             let change = capped(group, change);
-            let new = size.checked_add_signed(change).ok_or_else(|| {
-                let fewer = change.unsigned_abs();
-                conflict(format!("cluster {cluster} has {size} {group} workers now: {fewer} cannot be taken away"))
-            })?;
             let listed = described.group(group).map_or(0, |group| group.names.len());
-            if change > 0 && usize::try_from(new).is_ok_and(|new| new < listed) {
-                let text =
-                    format!("cluster {cluster} lists {listed} {group} workers and counts {size}: an order of {new}");
-                return Err(conflict(format!("{text} is meant to add some and would take some away")));
+            let listed = u32::try_from(listed).unwrap_or(u32::MAX);
+            // Fewer are taken of all that are listed, as the decision saw them: some of these are to go already.
+            let from = if change < 0 { size.max(listed) } else { size };
+            let new = from.checked_add_signed(change).ok_or_else(|| {
+                let fewer = change.unsigned_abs();
+                conflict(format!("cluster {cluster} has {from} {group} workers now: {fewer} cannot be taken away"))
+            })?;
+            let text =
+                || format!("cluster {cluster} lists {listed} {group} workers and counts {size}: an order of {new}");
+            if change > 0 && new < listed {
+                return Err(conflict(format!("{} is meant to add some and would take some away", text())));
+            }
+            if change < 0 && new >= size {
+                return Err(conflict(format!("{} is meant to take some away, and these go already", text())));
             }
             let (mask, field) = fields(group);
             masks.push(format!("config.{mask}.num_instances"));
@@ -174,6 +180,38 @@ mod tests {
 
     fn order(number: usize) -> Order {
         Order::Repair { body: json!(number) }
+    }
+
+    #[test]
+    fn workers_that_go_already_are_not_taken_twice() {
+        let target = Target { project: "p".into(), region: "r".into(), cluster: "c".into() };
+        // Counted, listed, asked to go, and what is sent; `None`: nothing.
+        for (size, listed, fewer, sent) in [
+            (8, 8, 3, Some(5)),
+            (8, 10, 3, Some(7)),
+            (8, 10, 2, None),
+            (8, 10, 1, None),
+            (8, 5, 3, Some(5)),
+            (2, 2, 3, None),
+        ] {
+            let names: Vec<_> = (0..listed).map(|number| format!("c-sw-{number}")).collect();
+            let described = json!({"clusterName": "c", "status": {"state": "RUNNING"},
+                "config": {"secondaryWorkerConfig": {"numInstances": size, "instanceNames": names}}});
+            let described = Cluster::read(serde_json::from_value(described).unwrap(), "c").unwrap();
+            let change = SizeChange::shrinkage([(GroupName::Secondary, fewer)]);
+            let order = Order::resize(&described, &target, change, Duration::ZERO);
+            let body = order.map(|order| if let Order::Patch { body, .. } = order { body } else { Value::Null });
+            match sent {
+                Some(sent) => {
+                    assert_eq!(
+                        body.unwrap()["config"]["secondaryWorkerConfig"]["numInstances"],
+                        json!(sent),
+                        "{size} {listed}"
+                    );
+                }
+                None => assert_eq!(body.unwrap_err().kind, ErrorKind::Conflict, "{size} {listed}"),
+            }
+        }
     }
 
     #[test]
