@@ -91,8 +91,13 @@ async fn act(args: &Args, clock: &WallClock, reload: &Arc<AtomicBool>) -> Result
                 return Ok(());
             }
         }
-        if !control(args, &site, clock, reload).await? {
-            return Ok(());
+        match control(args, &site, clock, reload).await {
+            Ok(false) => return Ok(()),
+            Ok(true) => {}
+            Err(held) if held.code == exit::STATE_HELD => {
+                standing::await_release(placement, held, &args.standing).await?;
+            }
+            Err(failure) => return Err(failure),
         }
     }
 }
@@ -139,6 +144,7 @@ fn halted(halt: Halt) -> Failure {
     let code = match halt {
         Halt::Conflict(_) => exit::STATE_HELD,
         Halt::State(_) => exit::USAGE,
+        Halt::Unreachable(_) => exit::UNREACHABLE,
     };
     Failure::new(code, halt)
 }

@@ -23,10 +23,7 @@ use super::{
 use crate::{
     cloud::{
         WorkerNames,
-        dataproc::{
-            DataprocProvider, Target,
-            policy::{DataprocPolicy, policy_yaml},
-        },
+        dataproc::{DataprocProvider, Target, policy::DataprocPolicy},
         instance_group::InstanceGroupProvider,
     },
     google::{Api, ClusterPlacement, Endpoints, Placement, TIME_LIMIT_DEFAULT, Tokens},
@@ -154,9 +151,10 @@ impl<'a> Site<'a> {
             return Ok(path.clone());
         }
         let needed = "run needs --exclude-file: workers are drained through YARN's exclude file";
-        let property = self.rest()?.property(EXCLUDE_PATH).await;
-        let property =
-            property.map_err(|error| anyhow!("{needed}. The ResourceManager does not say which: {error}"))?;
+        let property = self.rest()?.property(EXCLUDE_PATH).await.map_err(|error| {
+            let text = format!("{needed}. The ResourceManager does not say which: {error}");
+            unreadable(PortError { text, ..error })
+        })?;
         let path = property.filter(|path| !path.is_empty());
         let path = path.with_context(|| format!("{needed}, and the ResourceManager has none: set {EXCLUDE_PATH}"))?;
         if !std::path::Path::new(&path).is_file() {
@@ -225,10 +223,9 @@ impl<'a> Site<'a> {
             PolicyPlace::Dataproc(id) => {
                 let google = self.google()?;
                 let (api, target) = (google.api(|endpoints| &endpoints.dataproc)?, google.target()?);
-                if let Some(id) = id {
-                    policy_yaml(&api, &target.project, &target.region, id).await.map_err(unreadable)?;
-                }
-                AnyPolicy::Dataproc(Box::new(DataprocPolicy::new(api, target, id.clone(), force, parse)))
+                let source = DataprocPolicy::new(api, target, id.clone(), force, parse);
+                source.probe().await.map_err(unreadable)?;
+                AnyPolicy::Dataproc(Box::new(source))
             }
         };
         match source.check(now).await {

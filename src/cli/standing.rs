@@ -85,19 +85,42 @@ pub fn tell_systemd(status: &str) {
 /// is a standby for a moment.
 const LOOKS: u32 = 2;
 
-/// Returns when the ResourceManager beside this master has become a standby; never where there is but one master.
+/// How many looks in a row may go unanswered: a ResourceManager that is down has left its part to another master's, and
+/// one that is only restarted is back by then.
+const SILENT_LOOKS: u32 = 12;
+
+/// Returns when the ResourceManager beside this master has become a standby, or is down for good; never where there is but
+/// one master.
 pub async fn is_lost(placement: Option<&Placement>, local: &ResourceManager) {
     if by_part(placement).is_some() {
         std::future::pending::<()>().await;
     }
-    let mut looks = 0;
-    while looks < LOOKS {
+    let (mut looks, mut silent) = (0, 0);
+    while looks < LOOKS && silent < SILENT_LOOKS {
         #[expect(clippy::disallowed_methods, reason = "the shell's own wait, beside the loop")]
         tokio::time::sleep(PACE).await;
-        let is_standby = local.ha_state().await.is_ok_and(|state| state == "STANDBY");
-        looks = if is_standby { looks + 1 } else { 0 };
+        let state = local.ha_state().await;
+        silent = if state.is_err() { silent + 1 } else { 0 };
+        looks = if state.is_ok_and(|state| state == "STANDBY") { looks + 1 } else { 0 };
     }
-    tracing::warn!("the ResourceManager of this master is a standby now: another master acts");
+    let why = if silent > 0 { "does not answer any more" } else { "is a standby now" };
+    tracing::warn!("the ResourceManager of this master {why}: another master acts");
+}
+
+/// Waits a moment where this master is one of several and another one still holds the state: that one steps back a few
+/// looks after its ResourceManager has, and of one that has died the hold ends by itself.
+///
+/// # Errors
+/// That the state is held, where nobody is to be waited for.
+pub async fn await_release(placement: Option<&Placement>, held: Failure, args: &Args) -> Result<(), Failure> {
+    if by_part(placement).is_some() || args.standby == Standby::Exit {
+        return Err(held);
+    }
+    tracing::info!("waiting until the state is free: {:#}", held.error);
+    tell_systemd("another master still holds the state");
+    #[expect(clippy::disallowed_methods, reason = "the shell's own wait, while there is no loop with a clock")]
+    tokio::time::sleep(PACE).await;
+    Ok(())
 }
 
 /// Whether this ResourceManager is the active one, asked again at this pace while it is not and `standby` says to wait.

@@ -61,6 +61,9 @@ pub enum Halt {
     /// The state cannot be read.
     #[error("{0}")]
     State(String),
+    /// Where the state is kept cannot be reached just now: that may pass by itself.
+    #[error("{0}")]
+    Unreachable(String),
 }
 
 /// The controller and its world.
@@ -89,7 +92,8 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
     /// A controller over these ports, with the state that the store holds.
     ///
     /// # Errors
-    /// [`Halt::Conflict`] where another controller holds the state, [`Halt::State`] where it cannot be read.
+    /// [`Halt::Conflict`] where another controller holds the state, [`Halt::State`] where it cannot be read,
+    /// [`Halt::Unreachable`] where that may pass.
     pub async fn new(
         (cluster, provider, mut store, journal, policies): (C, P, S, J, R),
         policy: Policy,
@@ -97,6 +101,7 @@ impl<C: Cluster, P: Provider, S: StateStore, J: Journal, R: PolicySource> Contro
     ) -> Result<Self, Halt> {
         let state = store.load().await.map_err(|error| match error.kind {
             ErrorKind::Conflict => Halt::Conflict(error.text),
+            ErrorKind::Transient | ErrorKind::Throttled { .. } => Halt::Unreachable(error.text),
             _ => Halt::State(error.text),
         })?;
         let state = Arc::new(state);
