@@ -1,6 +1,10 @@
 //! From what the algorithm wants to actions: taken back before made, within bounds, by weight, after the cooldown.
 
-use std::{cmp::Reverse, collections::BTreeSet, time::Duration};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use chrono::{DateTime, Utc};
 
@@ -12,7 +16,10 @@ use super::{
     survey::Standing,
 };
 use crate::{
-    model::{Action, Capabilities, Drain, DrainPhase, GroupName, NodeState, Reason, Situation, SizeChange, Window},
+    model::{
+        Action, Capabilities, Drain, DrainPhase, GroupName, InstanceState, NodeState, Reason, Situation, SizeChange,
+        Window,
+    },
     policy::Policy,
 };
 
@@ -187,8 +194,9 @@ fn add(view: &View<'_>, draft: &mut Draft, estimate: &Estimate, missing: u32, ta
     let mut sizes = view.survey.sizes();
     let taken_back = draft.taken_back.iter().filter_map(|host| view.situation.state.drains.get(host));
     taken_back.for_each(|drain| sizes.add(drain.group, 1));
+    let owing = owing(view);
     let mut open = sizes;
-    open.retain(|group| !draft.failing.contains(&group));
+    open.retain(|group| !draft.failing.contains(&group) && !owing.contains_key(&group));
     let additions = balance::grow(view.policy, &open, missing);
     let (size, added) = (sizes.total(), additions.total());
     let created = create(view, draft, additions);
@@ -199,9 +207,24 @@ fn add(view: &View<'_>, draft: &mut Draft, estimate: &Estimate, missing: u32, ta
         draft.because(reason);
     }
     // Where orders are held back for another reason, that is the reason.
-    if added < missing && (created + taken > 0 || added == 0) && draft.failing.is_empty() {
+    let is_held_back = !draft.failing.is_empty() || !owing.is_empty();
+    if added < missing {
+        owing.into_iter().for_each(|(group, workers)| draft.because(Reason::Owed { group, workers }));
+    }
+    if added < missing && (created + taken > 0 || added == 0) && !is_held_back {
         draft.because(Reason::ReachedMaximum { wanted: size.saturating_add(missing), max: size + added });
     }
+}
+
+/// Groups whose provider has promised workers for so long that they serve nobody's plans any more. It still owes them:
+/// more of the same would be promised just so, time and again up to the maximum, and all would come together in the end.
+fn owing(view: &View<'_>) -> BTreeMap<GroupName, u32> {
+    let late = view.survey.with(Standing::NotReady);
+    let mut owing = BTreeMap::new();
+    for worker in late.filter(|worker| worker.instance.state == InstanceState::Promised) {
+        *owing.entry(worker.group).or_default() += 1;
+    }
+    owing
 }
 
 /// Orders workers, unless the provider is not to be asked just now; returns how many.
