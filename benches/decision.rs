@@ -87,6 +87,7 @@ fn situation(workers: usize, busy: bool, cooldown_s: u64) -> Situation {
         capacity: Ok(Arc::new(Capacity {
             capabilities: Capabilities { deletes_named: true, overlaps: true, resizes: false },
             groups,
+            identity: None,
             readiness: Readiness::Ready,
         })),
         history: History::default(),

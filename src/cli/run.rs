@@ -83,6 +83,7 @@ async fn serve(args: &Args) -> Result<(), Failure> {
 async fn act(args: &Args, clock: &WallClock, reload: &Arc<AtomicBool>) -> Result<(), Failure> {
     let site = Site::find(&args.connect, &args.state).await?;
     let (placement, local) = (site.placement(), site.local_rest()?);
+    refuse_a_state_of_its_own(args, placement)?;
     loop {
         match standing::standing(placement, &local, args.standing.standby).await? {
             Standing::Acts => {}
@@ -101,6 +102,18 @@ async fn act(args: &Args, clock: &WallClock, reload: &Arc<AtomicBool>) -> Result
             Err(failure) => return Err(failure),
         }
     }
+}
+
+/// Masters that take over from one another must share what is remembered: a worker that one has cordoned would be lost to
+/// the next.
+fn refuse_a_state_of_its_own(args: &Args, placement: Option<&Placement>) -> Result<(), Failure> {
+    let StatePlace::File(path) = &args.state else { return Ok(()) };
+    if standing::is_the_only_one(placement) {
+        return Ok(());
+    }
+    let path = path.display();
+    Err(anyhow!("the state {path} is this master's alone, and the cluster has several: --state gs://BUCKET/OBJECT")
+        .into())
 }
 
 /// Whether the state that is held may be another master's of this cluster, which lets go of it when it steps back: with

@@ -23,10 +23,7 @@ use super::{
 use crate::{
     cloud::{
         WorkerNames,
-        dataproc::{
-            DataprocProvider, Target,
-            policy::{DataprocPolicy, policy_yaml},
-        },
+        dataproc::{DataprocProvider, Target, policy::DataprocPolicy},
         instance_group::InstanceGroupProvider,
     },
     google::{Api, ClusterPlacement, Endpoints, Placement, TIME_LIMIT_DEFAULT, Tokens},
@@ -203,7 +200,12 @@ impl<'a> Site<'a> {
 
     /// The domain of the workers' names, where YARN knows a machine of this provider by its short name and a domain.
     async fn domain_by_yarn(&self, provider: &AnyProvider) -> Option<String> {
-        let (capacity, nodes) = (provider.describe().await.ok()?, self.rest().ok()?.nodes().await.ok()?);
+        let rest = self.rest().ok()?;
+        let told = async { Ok::<_, PortError>((provider.describe().await?, rest.nodes().await?)) };
+        let unknown = |error| {
+            tracing::warn!("the domain of the workers' names is not known; --worker-domain would say it: {error}");
+        };
+        let (capacity, nodes) = told.await.map_err(unknown).ok()?;
         let domain_of = |host: &str| {
             let (name, _) = host.split_once('.')?;
             capacity.instance_of_host(name).and_then(|_| WorkerNames::of_node(host))
@@ -234,10 +236,9 @@ impl<'a> Site<'a> {
             PolicyPlace::Dataproc(id) => {
                 let google = self.google()?;
                 let (api, target) = (google.api(|endpoints| &endpoints.dataproc)?, google.target()?);
-                if let Some(id) = id {
-                    policy_yaml(&api, &target.project, &target.region, id).await.map_err(unreadable)?;
-                }
-                AnyPolicy::Dataproc(Box::new(DataprocPolicy::new(api, target, id.clone(), force, parse)))
+                let source = DataprocPolicy::new(api, target, id.clone(), force, parse);
+                source.probe().await.map_err(unreadable)?;
+                AnyPolicy::Dataproc(Box::new(source))
             }
         };
         match source.check(now).await {

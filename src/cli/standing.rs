@@ -120,7 +120,7 @@ pub async fn stands_back(local: &ResourceManager, pace: Duration) {
 }
 
 /// How soon a state is tried for again that another master still holds.
-const HELD_PACE: Duration = Duration::from_secs(15);
+const HELD_PACE: Duration = PACE;
 
 /// Waits for the master that acted before to step back, or for its hold of the state to run out.
 pub async fn wait_for_state(why: &str) {

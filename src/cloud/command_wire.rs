@@ -97,7 +97,7 @@ pub(super) fn capacity(reply: &[u8]) -> Result<Capacity, PortError> {
     let groups = groups.into_iter().map(meant).collect::<Result<_, String>>().map_err(|why| garbage(&why))?;
     let WireCapabilities { deletes_named, overlaps } = capabilities;
     let capabilities = Capabilities { deletes_named, overlaps, resizes: false };
-    Ok(Capacity { capabilities, groups, readiness: Readiness::Ready })
+    Ok(Capacity { capabilities, groups, identity: None, readiness: Readiness::Ready })
 }
 
 /// The reply to `create` and `delete`.

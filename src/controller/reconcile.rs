@@ -35,6 +35,7 @@ pub(super) fn follow(
     timeout: Duration,
 ) -> Vec<String> {
     let mut notes = Vec::new();
+    notes.extend(matching.and_then(|matching| forget_another_cluster(state, matching.capacity())));
     let Some(observation) = observation else { return notes };
     // Workers that YARN knew before we knew anything have booted, whatever has become of them; one that comes later
     // boots, though YARN may remember another machine by its name.
@@ -68,6 +69,21 @@ pub(super) fn follow(
         Arc::make_mut(state).drains.entry(host).and_modify(|drain| drain.phase = phase);
     }
     notes
+}
+
+/// A cluster that was made anew under the same name has machines of the same names: what was drained there is not drained
+/// here, and its orders are not ours.
+fn forget_another_cluster(state: &mut Arc<State>, capacity: &Capacity) -> Option<String> {
+    let identity = capacity.identity.as_ref()?;
+    if state.provider_identity.as_ref() == Some(identity) {
+        return None;
+    }
+    let state = Arc::make_mut(state);
+    state.provider_identity.replace(identity.clone())?;
+    state.drains.clear();
+    state.operations.clear();
+    state.workers.clear();
+    Some("this is another cluster under the same name: what was remembered of the one before is forgotten".to_owned())
 }
 
 /// Whether there is a worker, a drain or an operation against which time counts.

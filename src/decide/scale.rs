@@ -1,6 +1,10 @@
 //! From what the algorithm wants to actions: taken back before made, within bounds, by weight, after the cooldown.
 
-use std::{cmp::Reverse, collections::BTreeSet, time::Duration};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use chrono::{DateTime, Utc};
 
@@ -148,7 +152,7 @@ fn size_is_certain(view: &View<'_>, group: GroupName) -> Result<(), Reason> {
 /// A group above its maximum shrinks by graceful decommission, after the cooldown. Of those that serve the minimum
 /// stays, however many others do not. Returns whether workers leave for it; until then the other group may scale.
 fn enforce_maximum(view: &View<'_>, draft: &mut Draft) -> bool {
-    let mut above = Sizes::default();
+    let (mut above, owed) = (Sizes::default(), owing(view));
     let serving = view.survey.serving_sizes();
     for (group, size) in view.survey.sizes().iter() {
         let bounds = view.policy.group(group);
@@ -156,7 +160,7 @@ fn enforce_maximum(view: &View<'_>, draft: &mut Draft) -> bool {
             draft.because(Reason::AboveMaximum { group, size, max: bounds.max_instances });
             let spare = serving.get(group).map_or(0, |serving| serving.saturating_sub(bounds.min_instances));
             // Workers that exist do not go for those that were promised in vain: they could not be had again.
-            let made = size.saturating_sub(promised_in_vain(view, group));
+            let made = size.saturating_sub(owed.get(&group).copied().unwrap_or(0));
             above.set(group, spare.min(made.saturating_sub(bounds.max_instances)));
         }
     }
@@ -168,12 +172,6 @@ fn enforce_maximum(view: &View<'_>, draft: &mut Draft) -> bool {
         Err(reason) => draft.because(reason),
     }
     draft.shrinks()
-}
-
-/// Workers that the provider has promised for longer than one takes to come.
-fn promised_in_vain(view: &View<'_>, group: GroupName) -> u32 {
-    let late = view.survey.with(Standing::NotReady).filter(|worker| worker.group == group);
-    u32::try_from(late.filter(|worker| worker.instance.state == InstanceState::Promised).count()).unwrap_or(u32::MAX)
 }
 
 fn scale_up(view: &View<'_>, draft: &mut Draft, estimate: &Estimate, delta: i64, samples: &Window) {
@@ -198,8 +196,9 @@ fn add(view: &View<'_>, draft: &mut Draft, estimate: &Estimate, missing: u32, ta
     let mut sizes = view.survey.sizes();
     let taken_back = draft.taken_back.iter().filter_map(|host| view.situation.state.drains.get(host));
     taken_back.for_each(|drain| sizes.add(drain.group, 1));
+    let owing = owing(view);
     let mut open = sizes;
-    open.retain(|group| !draft.failing.contains(&group));
+    open.retain(|group| !draft.failing.contains(&group) && !owing.contains_key(&group));
     let additions = balance::grow(view.policy, &open, missing);
     let (size, added) = (sizes.total(), additions.total());
     let created = create(view, draft, additions);
@@ -210,9 +209,24 @@ fn add(view: &View<'_>, draft: &mut Draft, estimate: &Estimate, missing: u32, ta
         draft.because(reason);
     }
     // Where orders are held back for another reason, that is the reason.
-    if added < missing && (created + taken > 0 || added == 0) && draft.failing.is_empty() {
+    let is_held_back = !draft.failing.is_empty() || !owing.is_empty();
+    if added < missing {
+        owing.into_iter().for_each(|(group, workers)| draft.because(Reason::Owed { group, workers }));
+    }
+    if added < missing && (created + taken > 0 || added == 0) && !is_held_back {
         draft.because(Reason::ReachedMaximum { wanted: size.saturating_add(missing), max: size + added });
     }
+}
+
+/// Groups whose provider has promised workers for so long that they serve nobody's plans any more. It still owes them:
+/// more of the same would be promised just so, time and again up to the maximum, and all would come together in the end.
+fn owing(view: &View<'_>) -> BTreeMap<GroupName, u32> {
+    let late = view.survey.with(Standing::NotReady);
+    let mut owing = BTreeMap::new();
+    for worker in late.filter(|worker| worker.instance.state == InstanceState::Promised) {
+        *owing.entry(worker.group).or_default() += 1;
+    }
+    owing
 }
 
 /// Orders workers, unless the provider is not to be asked just now; returns how many.

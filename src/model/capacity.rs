@@ -14,6 +14,10 @@ pub struct Capacity {
     pub capabilities: Capabilities,
     /// The groups that exist; a group that is not here cannot be grown.
     pub groups: BTreeMap<GroupName, Group>,
+    /// What tells these machines from others that were there before under the same names: a cluster's uuid. `None` where
+    /// the provider has nothing of the kind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<String>,
     /// Whether orders are taken just now.
     #[serde(default, skip_serializing_if = "Readiness::is_ready")]
     pub readiness: Readiness,

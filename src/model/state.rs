@@ -25,6 +25,9 @@ pub struct State {
     pub last_operation_ended_at: Option<DateTime<Utc>>,
     /// The ResourceManager that was last seen, and when this one was first seen.
     pub resource_manager: Option<SeenResourceManager>,
+    /// Which machines these are, where the provider says so: see [`Capacity::identity`](super::Capacity).
+    #[serde(default)]
+    pub provider_identity: Option<String>,
     /// Orders that have been intended or given and have not ended.
     pub operations: Vec<Operation>,
     /// Workers on their way out, by host.
@@ -73,6 +76,7 @@ impl Default for State {
             last_scaling_at: None,
             last_operation_ended_at: None,
             resource_manager: None,
+            provider_identity: None,
             operations: Vec::new(),
             drains: BTreeMap::new(),
             workers: BTreeMap::new(),

@@ -81,7 +81,7 @@ impl Reader {
         let capabilities = Capabilities { deletes_named: true, overlaps: false, resizes: false };
         Self {
             policy: fixtures::policy(),
-            capacity: Capacity { capabilities, groups: BTreeMap::new(), readiness: Readiness::Ready },
+            capacity: Capacity { capabilities, groups: BTreeMap::new(), identity: None, readiness: Readiness::Ready },
             nodes: Vec::new(),
             applications: Vec::new(),
             metrics: ClusterMetrics::default(),

@@ -179,7 +179,7 @@ prop_compose! {
             now: noon(),
             poll_interval: secs(5),
             observation: if outages.0 { Err(outage()) } else { Ok(Arc::new(observation)) },
-            capacity: if outages.1 { Err(outage()) } else { Ok(Arc::new(Capacity { capabilities, groups: made.groups, readiness: Readiness::Ready })) },
+            capacity: if outages.1 { Err(outage()) } else { Ok(Arc::new(Capacity { capabilities, groups: made.groups, identity: None, readiness: Readiness::Ready })) },
             history,
             state: Arc::new(made.state),
             restart_hold: secs(60),

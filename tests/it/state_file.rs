@@ -322,12 +322,13 @@ fn state() -> impl Strategy<Value = State> {
     let operations = proptest::collection::vec(operation(), 0..4);
     let drains = proptest::collection::btree_map(".*", drain(), 0..4);
     let workers = proptest::collection::btree_map(".*", worker(), 0..4);
-    (times, operations, drains, workers, any::<(u64, u32)>()).prop_map(
-        |(times, operations, drains, workers, (orders, provider_failures))| State {
+    (times, operations, drains, workers, any::<(u64, u32)>(), any::<Option<String>>()).prop_map(
+        |(times, operations, drains, workers, (orders, provider_failures), provider_identity)| State {
             version: STATE_VERSION,
             last_scaling_at: times.0,
             last_operation_ended_at: times.1,
             resource_manager: times.3,
+            provider_identity,
             operations,
             drains,
             workers,

@@ -188,6 +188,7 @@ fn capacity(instances: Vec<Instance>) -> Capacity {
     Capacity {
         capabilities: Capabilities { deletes_named: true, overlaps: true, resizes: false },
         groups,
+        identity: None,
         readiness: Readiness::Ready,
     }
 }

@@ -314,6 +314,7 @@ impl World {
         Capacity {
             capabilities: Capabilities { deletes_named: true, overlaps: true, resizes: false },
             groups: BTreeMap::from([(GroupName::Primary, group)]),
+            identity: None,
             readiness: Readiness::Ready,
         }
     }

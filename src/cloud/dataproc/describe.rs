@@ -28,7 +28,8 @@ pub(super) fn capacity(
         let instances = instances(cluster, name, target, names)?;
         groups.insert(name, Group { template: template(cluster, name), instances });
     }
-    Ok(Capacity { capabilities, groups, readiness: readiness(cluster, target) })
+    let identity = (!cluster.uuid.is_empty()).then(|| cluster.uuid.clone());
+    Ok(Capacity { capabilities, groups, identity, readiness: readiness(cluster, target) })
 }
 
 /// Whether a group can have workers. Dataproc leaves `secondaryWorkerConfig` out, or its `numInstances`, where there

@@ -11,6 +11,9 @@ use crate::{
     ports::{ErrorKind, PortError},
 };
 
+/// How long Dataproc may take to decommission primary workers that YARN runs nothing on any more.
+const HDFS_TIMEOUT: Duration = Duration::from_secs(60 * 60);
+
 /// Most secondary workers that Dataproc takes away in one request, and most names that one order has.
 pub(super) const REMOVED_MAX: u32 = 1_000;
 
@@ -86,18 +89,19 @@ impl Order {
         Ok(Self::Patch { mask: masks.join(","), timeout: shrinks.then(|| seconds(timeout)), body })
     }
 
-    /// These workers of one group deleted, at once: YARN has let them go already, so nothing is left to be waited for.
+    /// These workers of one group deleted. YARN has let them go already: secondary workers go at once, and primary ones,
+    /// which hold blocks of HDFS, are given the time to hand them on.
     pub(super) fn delete(cluster: &Cluster, group: GroupName, names: &[&str]) -> Self {
-        let id = match group {
-            GroupName::Primary => "PRIMARY_WORKER_POOL",
-            GroupName::Secondary => "SECONDARY_WORKER_POOL",
+        let (id, timeout) = match group {
+            GroupName::Primary => ("PRIMARY_WORKER_POOL", HDFS_TIMEOUT),
+            GroupName::Secondary => ("SECONDARY_WORKER_POOL", Duration::ZERO),
         };
         let mut body = Map::new();
         if !cluster.uuid.is_empty() {
             // A cluster made anew under the same name has other workers under the same names.
             body.insert("clusterUuid".into(), json!(cluster.uuid));
         }
-        body.insert("gracefulDecommissionTimeout".into(), json!("0s"));
+        body.insert("gracefulDecommissionTimeout".into(), json!(seconds(timeout)));
         body.insert("nodePools".into(), json!([{ "id": id, "instanceNames": names, "repairAction": "DELETE" }]));
         Self::Repair { body: Value::Object(body) }
     }

@@ -191,7 +191,7 @@ impl InstanceGroupProvider {
                 readiness = ready;
             }
         }
-        Ok(self.share(Capacity { capabilities, groups, readiness }))
+        Ok(self.share(Capacity { capabilities, groups, identity: None, readiness }))
     }
 
     /// Gives an order to a group; returns where its operation is asked for.

@@ -151,7 +151,7 @@ impl World {
         });
         let capabilities =
             Capabilities { deletes_named: cloud.deletes_named, overlaps: cloud.overlaps, resizes: false };
-        Capacity { capabilities, groups: groups.collect(), readiness: Readiness::Ready }
+        Capacity { capabilities, groups: groups.collect(), identity: None, readiness: Readiness::Ready }
     }
 }
 
