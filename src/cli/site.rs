@@ -23,10 +23,7 @@ use super::{
 use crate::{
     cloud::{
         WorkerNames,
-        dataproc::{
-            DataprocProvider, Target,
-            policy::{DataprocPolicy, policy_yaml},
-        },
+        dataproc::{DataprocProvider, Target, policy::DataprocPolicy},
         instance_group::InstanceGroupProvider,
     },
     google::{Api, ClusterPlacement, Endpoints, Placement, TIME_LIMIT_DEFAULT, Tokens},
@@ -234,10 +231,9 @@ impl<'a> Site<'a> {
             PolicyPlace::Dataproc(id) => {
                 let google = self.google()?;
                 let (api, target) = (google.api(|endpoints| &endpoints.dataproc)?, google.target()?);
-                if let Some(id) = id {
-                    policy_yaml(&api, &target.project, &target.region, id).await.map_err(unreadable)?;
-                }
-                AnyPolicy::Dataproc(Box::new(DataprocPolicy::new(api, target, id.clone(), force, parse)))
+                let source = DataprocPolicy::new(api, target, id.clone(), force, parse);
+                source.probe().await.map_err(unreadable)?;
+                AnyPolicy::Dataproc(Box::new(source))
             }
         };
         match source.check(now).await {

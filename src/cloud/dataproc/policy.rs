@@ -95,6 +95,14 @@ impl<F: Fn(&str, &str) -> Result<Policy, String>> DataprocPolicy<F> {
         Self { api, target, id, parse, force, looked_at: None, last: None, failing: false }
     }
 
+    /// Whether it can be read at all: before the first `check`, which knows no kinds of failure.
+    ///
+    /// # Errors
+    /// As [`policy_yaml`]; [`ErrorKind::NotFound`] also where no policy is attached.
+    pub async fn probe(&self) -> Result<(), PortError> {
+        self.read().await.map(drop)
+    }
+
     /// The policy's name and its text.
     async fn read(&self) -> Result<(String, String), PortError> {
         let Target { project, region, cluster } = &self.target;
