@@ -1,6 +1,10 @@
 //! From what the algorithm wants to actions: taken back before made, within bounds, by weight, after the cooldown.
 
-use std::{cmp::Reverse, collections::BTreeSet, time::Duration};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use chrono::{DateTime, Utc};
 
@@ -198,8 +202,9 @@ fn add(view: &View<'_>, draft: &mut Draft, estimate: &Estimate, missing: u32, ta
     let mut sizes = view.survey.sizes();
     let taken_back = draft.taken_back.iter().filter_map(|host| view.situation.state.drains.get(host));
     taken_back.for_each(|drain| sizes.add(drain.group, 1));
+    let owing = owing(view);
     let mut open = sizes;
-    open.retain(|group| !draft.failing.contains(&group));
+    open.retain(|group| !draft.failing.contains(&group) && !owing.contains_key(&group));
     let additions = balance::grow(view.policy, &open, missing);
     let (size, added) = (sizes.total(), additions.total());
     let created = create(view, draft, additions);
@@ -210,9 +215,20 @@ fn add(view: &View<'_>, draft: &mut Draft, estimate: &Estimate, missing: u32, ta
         draft.because(reason);
     }
     // Where orders are held back for another reason, that is the reason.
-    if added < missing && (created + taken > 0 || added == 0) && draft.failing.is_empty() {
+    let is_held_back = !draft.failing.is_empty() || !owing.is_empty();
+    if added < missing {
+        owing.into_iter().for_each(|(group, workers)| draft.because(Reason::Owed { group, workers }));
+    }
+    if added < missing && (created + taken > 0 || added == 0) && !is_held_back {
         draft.because(Reason::ReachedMaximum { wanted: size.saturating_add(missing), max: size + added });
     }
+}
+
+/// Groups of which the provider owes workers, promised for longer than one takes to come. More of the same would be
+/// promised just so, time and again up to the maximum, and all would come together in the end.
+fn owing(view: &View<'_>) -> BTreeMap<GroupName, u32> {
+    let owed = GroupName::ALL.into_iter().map(|group| (group, promised_in_vain(view, group)));
+    owed.filter(|(_, workers)| *workers > 0).collect()
 }
 
 /// Orders workers, unless the provider is not to be asked just now; returns how many.

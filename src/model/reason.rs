@@ -32,6 +32,8 @@ pub enum Reason {
     SizeUnconfirmed { group: GroupName },
     /// A group is above its maximum.
     AboveMaximum { group: GroupName, size: u32, max: u32 },
+    /// The provider has promised workers of a group for long, and makes none: more of them are not ordered.
+    Owed { group: GroupName, workers: u32 },
     /// More workers were wanted than the groups may have.
     ReachedMaximum { wanted: u32, max: u32 },
     /// Fewer workers would do than the groups must have.
@@ -136,6 +138,7 @@ impl Reason {
             Self::ListMayLag { until } => format!("the last operation has just ended and the provider's list may lag behind it: nothing is made for the minimum before {}", until.format("%H:%M:%S")),
             Self::SizeUnconfirmed { group } => format!("the provider's list shows the {group} group so small for the first time: the next look must show it too"),
             Self::AboveMaximum { group, size, max } => format!("the {group} group has {}, maxInstances allows {max}", workers(*size)),
+            Self::Owed { group, workers: count } => format!("the provider has long owed {} of the {group} group: no more are ordered until they come", workers(*count)),
             Self::ReachedMaximum { wanted, max } => format!("{} wanted, maxInstances allows {max}", match wanted { 1 => "1 worker was".into(), n => format!("{n} workers were") }),
             Self::ReachedMinimum { wanted, min } => format!("{} would do, minInstances asks for {min}", workers(*wanted)),
             Self::BelowThreshold { delta, threshold } => format!("a change of {delta:+} is less than the policy's fraction of the cluster, {} workers", (threshold * 100.0).round() / 100.0),
