@@ -33,6 +33,8 @@ pub struct Trial {
     pub provider_command: Option<String>,
     /// Instead of the provider command and the exclude file: the options of another provider.
     pub provider_options: Option<Vec<String>>,
+    /// Instead of a file in the lab's folder.
+    pub state: Option<&'static str>,
 }
 
 impl Default for Trial {
@@ -46,6 +48,7 @@ impl Default for Trial {
             resource_managers: None,
             provider_command: None,
             provider_options: None,
+            state: None,
         }
     }
 }
@@ -148,7 +151,8 @@ pub fn command(lab: &Lab, trial: &Trial, name: &str) -> Command {
     command.env("NO_COLOR", "1").env_remove("RUST_LOG").env("NOTIFY_SOCKET", notify_socket(lab)).arg(name);
     // By this `lab down` finds what a test that fails leaves: the daemon, and a provider that hangs without one.
     command.env("YARN_LAB_DIR", &lab.dir);
-    command.arg("--policy").arg(lab.dir.join("policy.yaml")).arg("--state").arg(lab.dir.join("state.json"));
+    let state = trial.state.map_or_else(|| lab.dir.join("state.json"), PathBuf::from);
+    command.arg("--policy").arg(lab.dir.join("policy.yaml")).arg("--state").arg(state);
     command.arg("--resource-manager").arg(managers).arg("--admin-address").arg(lab.admin_addresses.join(","));
     if let Some(options) = &trial.provider_options {
         command.args(options);

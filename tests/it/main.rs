@@ -30,6 +30,8 @@ mod fake_google_rules;
 mod official_clients;
 // A web server that misbehaves as told.
 mod fake_http;
+// A stand-in for a ResourceManager's web port.
+mod fake_yarn;
 // A web service that reads bodies, keeps connections and answers as told.
 mod fake_service;
 // An admin port of ours that misbehaves as told.
@@ -74,6 +76,8 @@ mod google_api;
 mod google_identity;
 // Where we are, and whether this node acts.
 mod google_whereabouts;
+// `run` and `plan` on a Dataproc cluster, as processes: refusals, crashes, stock-outs, masters that change.
+mod google_daemon;
 
 // -- The simulator's inputs
 // Jobs drawn at random: rates, bursts, sizes, and the very jobs of a seed.
@@ -179,6 +183,8 @@ mod real_provider;
 mod real_reads;
 // The scene on a Dataproc cluster of NodeManagers: grown by PATCH, shrunk by repair.
 mod real_dataproc;
+// The daemon on Dataproc killed between order and answer, its state in a bucket: nothing doubled, no work lost.
+mod real_google;
 // The example that the README names first, to its end and interrupted.
 mod real_demo;
 // From pending to the order sent: measured.

@@ -42,13 +42,15 @@ impl Machines for NodeManagers {
     }
 }
 
-fn up() -> (Lab, FakeGoogle) {
+/// A lab whose workers are those of the cloud's cluster: two at first.
+pub fn up() -> (Lab, FakeGoogle) {
     let hosts = Some("gpu1-w-{}.us-central1-a.c.p.internal");
     let lab = Lab::up(LabOptions { nodes: 0, worker_hosts: hosts, exclude_format: "txt", ..LabOptions::default() });
     let options = FakeOptions {
         tokens_demanded: true,
         operation_takes: Duration::from_secs(2),
         boot_takes: Duration::from_secs(1),
+        buckets: vec!["bucket".into()],
         ..FakeOptions::default()
     };
     let cloud = FakeGoogle::start_with(options, NodeManagers { dir: lab.dir.clone() });
@@ -56,7 +58,8 @@ fn up() -> (Lab, FakeGoogle) {
     (lab, cloud)
 }
 
-fn trial(cloud: &FakeGoogle, max: u32, options: &[&str]) -> Trial {
+/// The daemon on that cluster.
+pub fn trial(cloud: &FakeGoogle, max: u32, options: &[&str]) -> Trial {
     let mut provider = vec![
         "--provider=dataproc".to_owned(),
         format!("--metadata-host={}", cloud.host()),
@@ -69,8 +72,8 @@ fn trial(cloud: &FakeGoogle, max: u32, options: &[&str]) -> Trial {
     Trial { max, cooldown: "10s", graceful_timeout: "15m", provider_options: Some(provider), ..Trial::default() }
 }
 
-/// The orders that were taken: PATCH and repair.
-fn orders(cloud: &FakeGoogle) -> Vec<Recorded> {
+/// The orders that were given: PATCH and repair.
+pub fn orders(cloud: &FakeGoogle) -> Vec<Recorded> {
     let is_order = |request: &Recorded| request.method == "PATCH" || request.path.ends_with(":repair");
     cloud.requests().into_iter().filter(is_order).collect()
 }

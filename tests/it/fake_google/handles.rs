@@ -149,6 +149,12 @@ impl<'a> ClusterHandle<'a> {
         self.with(|cluster| cluster.fail_next = Some(text.into()));
     }
 
+    /// Puts these fields into its configuration.
+    pub fn set_config(&self, fields: &Value) {
+        let fields = fields.as_object().expect("fields").clone();
+        self.with(|cluster| fields.into_iter().for_each(|(field, value)| cluster.config[field] = value));
+    }
+
     /// What `metrics.yarnMetrics` says from now on.
     pub fn set_yarn_metrics(&self, metrics: Value) {
         self.with(|cluster| cluster.yarn_metrics = Some(metrics));

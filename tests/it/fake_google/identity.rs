@@ -65,6 +65,7 @@ fn plain(cloud: &Cloud, path: &str) -> Option<String> {
         "dataproc-region" => options.region.clone(),
         "dataproc-role" => "Master".into(),
         "dataproc-master" => format!("{}-m", cluster.name),
+        "dataproc-master-additional" if !options.other_masters.is_empty() => options.other_masters.clone(),
         "dataproc-bucket" => "dataproc-staging-x".into(),
         "dataproc-worker-count" => cluster.primaries.len().to_string(),
         _ => return None,

@@ -135,6 +135,8 @@ pub struct FakeOptions {
     pub seed: u64,
     /// The cluster on whose master the metadata server is asked; `None`: a machine of no cluster.
     pub metadata_cluster: Option<String>,
+    /// The masters beside the first one, as the metadata server lists them; empty where there is but one.
+    pub other_masters: String,
 }
 
 impl Default for FakeOptions {
@@ -156,6 +158,7 @@ impl Default for FakeOptions {
             cluster_orders_per_minute: 200,
             seed: 1,
             metadata_cluster: Some("gpu1".into()),
+            other_masters: String::new(),
         }
     }
 }
