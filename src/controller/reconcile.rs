@@ -288,3 +288,42 @@ fn new_records(
     let records = matching.pairs().map(|(_, instance, node)| (&instance.host, record_now(&instance.host, node)));
     records.filter_map(|(host, record)| Some((host.clone(), record?))).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::model::{Capabilities, Readiness};
+
+    fn capacity(identity: Option<&str>) -> Capacity {
+        let capabilities = Capabilities { deletes_named: true, overlaps: false, resizes: true };
+        let identity = identity.map(str::to_owned);
+        Capacity { capabilities, groups: BTreeMap::new(), identity, readiness: Readiness::Ready }
+    }
+
+    #[test]
+    fn what_was_remembered_of_another_cluster_of_the_same_name_is_forgotten() {
+        let record = WorkerRecord {
+            first_seen_at: DateTime::UNIX_EPOCH,
+            ready_at: None,
+            not_ready_since: None,
+            unlisted_since: None,
+        };
+        // Known before, told now; whether the worker is remembered.
+        for (before, now, remembered) in [
+            (None, None, true),
+            (None, Some("a"), true),
+            (Some("a"), Some("a"), true),
+            (Some("a"), None, true),
+            (Some("a"), Some("b"), false),
+        ] {
+            let workers = BTreeMap::from([("w-0".to_owned(), record)]);
+            let provider_identity = before.map(str::to_owned);
+            let mut state = Arc::new(State { workers, provider_identity, ..State::default() });
+            let note = forget_another_cluster(&mut state, &capacity(now));
+            assert_eq!((state.workers.is_empty(), note.is_some()), (!remembered, !remembered), "{before:?} {now:?}");
+            assert_eq!(state.provider_identity.as_deref(), now.or(before));
+        }
+    }
+}

@@ -171,10 +171,11 @@ pub struct Headline {
     notes: Vec<String>,
 }
 
-/// What YARN or the provider said instead of an answer: another word of it is news.
+/// What YARN or the provider said instead of an answer, or why it takes no orders: another word of it is news.
 fn outage(reason: &Reason) -> Option<&str> {
     match reason {
         Reason::NoObservation { error } | Reason::NoCapacity { error } => Some(error),
+        Reason::ProviderHeld { why } => Some(why),
         _ => None,
     }
 }
