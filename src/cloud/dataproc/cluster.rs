@@ -48,6 +48,19 @@ pub(super) struct WorkerGroup {
     pub(super) is_mixed: bool,
     /// Of `accelerators`, added up; `None` where none are listed.
     pub(super) gpus: Option<u64>,
+    /// `NON_PREEMPTIBLE`, `PREEMPTIBLE`, `SPOT`; empty where it is not said.
+    pub(super) preemptibility: String,
+}
+
+impl fmt::Display for WorkerGroup {
+    /// What its workers are, for people.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let said = |word: &str| if word.is_empty() { "not said".to_owned() } else { word.to_owned() };
+        let mixed = if self.is_mixed { " and others" } else { "" };
+        let (machine_type, preemptibility) = (said(&self.machine_type), said(&self.preemptibility));
+        write!(f, "machine type {machine_type}{mixed}, preemptibility {preemptibility}")?;
+        self.gpus.map_or(Ok(()), |gpus| write!(f, ", GPUs attached to each: {gpus}"))
+    }
 }
 
 impl Cluster {
@@ -170,6 +183,8 @@ struct WireGroup {
     instance_references: Option<Vec<WireReference>>,
     machine_type_uri: Option<String>,
     accelerators: Option<Vec<WireAccelerator>>,
+    preemptibility: Option<String>,
+    is_preemptible: Option<bool>,
     instance_flexibility_policy: Option<WireFlexibility>,
 }
 
@@ -230,7 +245,10 @@ impl WireGroup {
         let mut types = self.instance_flexibility_policy.map(WireFlexibility::types).unwrap_or_default();
         let is_mixed = types.len() > 1;
         let machine_type = types.pop_first().or_else(|| self.machine_type_uri.map(|uri| short(&uri)));
-        Ok(WorkerGroup { size, names, machine_type: machine_type.unwrap_or_default(), is_mixed, gpus })
+        let preemptible = self.is_preemptible.filter(|preemptible| *preemptible).map(|_| "PREEMPTIBLE".to_owned());
+        let preemptibility = self.preemptibility.map(|word| printable(&word)).or(preemptible).unwrap_or_default();
+        let machine_type = machine_type.unwrap_or_default();
+        Ok(WorkerGroup { size, names, machine_type, is_mixed, gpus, preemptibility })
     }
 }
 
@@ -268,5 +286,28 @@ impl de::Visitor<'_> for CountVisitor {
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<Count, E> {
         text.trim().parse().map(Count).map_err(|_| E::invalid_value(de::Unexpected::Str(text), &self))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_workers_are_is_told_in_words() {
+        for (wire, words) in [
+            (
+                r#"{"machineTypeUri":"zones/z/machineTypes/n1-standard-8","preemptibility":"SPOT","accelerators":[{"acceleratorCount":2}]}"#,
+                "machine type n1-standard-8, preemptibility SPOT, GPUs attached to each: 2",
+            ),
+            (
+                r#"{"machineTypeUri":"n2-standard-4","isPreemptible":true}"#,
+                "machine type n2-standard-4, preemptibility PREEMPTIBLE",
+            ),
+            (r#"{"isPreemptible":false}"#, "machine type not said, preemptibility not said"),
+        ] {
+            let group: WireGroup = serde_json::from_str(wire).unwrap();
+            assert_eq!(group.read().unwrap().to_string(), words);
+        }
     }
 }

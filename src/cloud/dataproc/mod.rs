@@ -226,6 +226,7 @@ impl Provider for DataprocProvider {
         }
         let capacity = describe::capacity(&cluster, &self.target, &self.names, self.capabilities())?;
         let capacity = Arc::new(capacity);
+        tell_kinds(described.as_ref().map(|(before, _)| before), &cluster);
         *described = Some((cluster, Arc::clone(&capacity)));
         Ok(capacity)
     }
@@ -271,6 +272,18 @@ impl Provider for DataprocProvider {
             sent.under_way.take_if(|name| name == operation_id);
         }
         state
+    }
+}
+
+/// What the workers of each group are goes to the log, at first and when it changes: what a worker costs, and whether it may
+/// be taken away at any time, is seen nowhere else.
+fn tell_kinds(before: Option<&Cluster>, cluster: &Cluster) {
+    for name in GroupName::ALL {
+        let kind = |cluster: &Cluster| cluster.group(name).map(ToString::to_string);
+        let (was, is) = (before.and_then(kind), kind(cluster));
+        if let Some(is) = is.filter(|is| was.as_ref() != Some(is)) {
+            tracing::info!("{name} workers: {is}");
+        }
     }
 }
 
