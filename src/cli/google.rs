@@ -196,6 +196,17 @@ fn only_here(endpoints: &Endpoints) -> Result<(), Failure> {
 }
 
 impl Whereabouts {
+    /// That there may be a metadata server which has not told whether this machine is a node that acts.
+    pub fn must_be_known(&self) -> Result<(), Failure> {
+        match &self.silence {
+            Some((why, exit::UNREACHABLE)) => {
+                let text = format!("whether this machine is the master that acts is not known: {why}");
+                Err(Failure::new(exit::UNREACHABLE, anyhow!(text)))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The project's id.
     pub fn project(&self) -> Result<&str, Failure> {
         self.must(self.project.as_deref(), "--project")

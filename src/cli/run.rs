@@ -82,6 +82,7 @@ async fn serve(args: &Args) -> Result<(), Failure> {
 /// Runs the loop while this node is the one that acts; where it is one of several, again and again.
 async fn act(args: &Args, clock: &WallClock, reload: &Arc<AtomicBool>) -> Result<(), Failure> {
     let site = Site::find(&args.connect, &args.state).await?;
+    site.knows_its_part()?;
     let (placement, local) = (site.placement(), site.local_rest()?);
     refuse_a_state_of_its_own(args, placement)?;
     loop {

@@ -93,6 +93,17 @@ impl<'a> Site<'a> {
         Ok(site)
     }
 
+    /// That this machine's part in the cluster is known, where it has one.
+    ///
+    /// # Errors
+    /// It may have one, and cannot find out just now: a standby that acts would hold the state in the dark.
+    pub fn knows_its_part(&self) -> Result<(), Failure> {
+        match &self.google {
+            Some(google) if self.args.machines.provider == ProviderKind::Dataproc => google.whereabouts.must_be_known(),
+            _ => Ok(()),
+        }
+    }
+
     /// Where this machine is, where it is a node of the very cluster that is to be resized.
     pub fn placement(&self) -> Option<&Placement> {
         let at = &self.google.as_ref()?.whereabouts;

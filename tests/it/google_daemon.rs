@@ -180,6 +180,15 @@ fn what_cannot_be_reached_at_the_start_is_told_from_what_is_wrong() {
 }
 
 #[test]
+fn a_machine_that_cannot_find_out_its_part_does_not_act_whatever_the_flags_say() {
+    let site = Site::new(FakeOptions::default());
+    site.cloud.misbehave(Rule::once("GET", "computeMetadata/*", Misbehaviour::Silence).times(1_000));
+    let (code, words) = site.ended("run", &["--project=p", "--region=us-central1", "--cluster=gpu1"]);
+    assert_eq!(code, Some(6), "{words}");
+    assert!(words.contains("whether this machine is the master that acts is not known"), "{words}");
+}
+
+#[test]
 fn the_next_master_takes_over_once_the_last_one_has_stepped_back() {
     let options = FakeOptions { other_masters: "gpu1-m-1,gpu1-m-2".into(), ..FakeOptions::default() };
     let site = Site::new(options);
