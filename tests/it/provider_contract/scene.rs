@@ -11,7 +11,7 @@ use yarn_autoscaler::{
 pub const GROUP: GroupName = GroupName::Primary;
 
 /// How often something is looked for that must come: some ten seconds of wall clock, or an hour of simulated time.
-const LOOKS: usize = 1000;
+pub const LOOKS: usize = 1000;
 
 /// What goes wrong from the first order on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
