@@ -78,6 +78,8 @@ mod google_identity;
 mod google_whereabouts;
 // `run` and `plan` on a Dataproc cluster, as processes: refusals, crashes, stock-outs, masters that change.
 mod google_daemon;
+// The daemon on a managed instance group, as a process.
+mod instance_group_daemon;
 
 // -- The simulator's inputs
 // Jobs drawn at random: rates, bursts, sizes, and the very jobs of a seed.
