@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use super::connect::Failure;
 use crate::{
     cloud::{
-        CommandProvider,
+        self, CommandProvider,
         dataproc::{self, DataprocProvider},
         instance_group::{GroupAddress, InstanceGroupProvider},
     },
@@ -33,9 +33,9 @@ pub struct Args {
         required_if_eq("provider", "command")
     )]
     pub provider_command: Option<String>,
-    /// How long one call of the provider may take
-    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration::parse)]
-    pub provider_time_limit: Duration,
+    /// How long one call of the provider may take [default: 30s of a program, 10s of Google's services]
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    pub provider_time_limit: Option<Duration>,
     /// How a Dataproc cluster gets smaller
     #[arg(long, value_enum, env = "YARN_AUTOSCALER_SCALE_DOWN_BY", default_value_t = ScaleDownBy::Repair)]
     pub scale_down_by: ScaleDownBy,
@@ -102,7 +102,7 @@ impl Args {
             command.context("--provider command needs --provider-command: the program that makes machines")?;
         let words = shlex::split(command).filter(|words| !words.is_empty());
         let words = words.ok_or_else(|| anyhow!("--provider-command is empty, or a quote in it is not closed"))?;
-        Ok(CommandProvider::new(words, self.provider_time_limit))
+        Ok(CommandProvider::new(words, self.provider_time_limit.unwrap_or(cloud::TIME_LIMIT_DEFAULT)))
     }
 
     pub(super) fn scale_down(&self) -> dataproc::ScaleDown {

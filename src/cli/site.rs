@@ -4,6 +4,7 @@
 use std::{
     path::PathBuf,
     sync::{Arc, atomic::AtomicBool},
+    time::Duration,
 };
 
 use anyhow::{Context, anyhow};
@@ -59,8 +60,9 @@ struct Google {
 }
 
 impl Google {
-    fn api(&self, of: impl Fn(&Endpoints) -> &Url) -> Result<Api, Failure> {
-        Ok(Api::new(of(&self.endpoints).clone(), Arc::clone(&self.tokens), TIME_LIMIT_DEFAULT)?)
+    fn api(&self, of: impl Fn(&Endpoints) -> &Url, limit: Option<Duration>) -> Result<Api, Failure> {
+        let limit = limit.unwrap_or(TIME_LIMIT_DEFAULT);
+        Ok(Api::new(of(&self.endpoints).clone(), Arc::clone(&self.tokens), limit)?)
     }
 
     fn target(&self) -> Result<Target, Failure> {
@@ -199,11 +201,14 @@ impl<'a> Site<'a> {
     fn google_provider(&self, policy: &Policy, names: WorkerNames) -> Result<AnyProvider, Failure> {
         let (google, machines) = (self.google()?, &self.args.machines);
         if machines.provider == ProviderKind::Dataproc {
-            let api = google.api(|endpoints| &endpoints.dataproc)?;
+            let api = google.api(|endpoints| &endpoints.dataproc, machines.provider_time_limit)?;
             let provider = DataprocProvider::new(api, google.target()?, machines.scale_down(), names);
             return Ok(AnyProvider::Dataproc(Box::new(provider)));
         }
-        let (api, project) = (google.api(|endpoints| &endpoints.compute)?, google.whereabouts.project()?.to_owned());
+        let (api, project) = (
+            google.api(|endpoints| &endpoints.compute, machines.provider_time_limit)?,
+            google.whereabouts.project()?.to_owned(),
+        );
         let declared = GroupName::ALL.into_iter().filter_map(|group| Some((group, policy.template(group)?.clone())));
         let provider = InstanceGroupProvider::new(api, project, machines.groups(), names);
         Ok(AnyProvider::InstanceGroup(Box::new(provider.declaring(declared.collect()))))
@@ -246,7 +251,7 @@ impl<'a> Site<'a> {
             }
             PolicyPlace::Dataproc(id) => {
                 let google = self.google()?;
-                let (api, target) = (google.api(|endpoints| &endpoints.dataproc)?, google.target()?);
+                let (api, target) = (google.api(|endpoints| &endpoints.dataproc, None)?, google.target()?);
                 let source = DataprocPolicy::new(api, target, id.clone(), force, parse);
                 source.probe().await.map_err(unreadable)?;
                 AnyPolicy::Dataproc(Box::new(source))
