@@ -145,7 +145,7 @@ impl Api {
         let shown = format!("{method} {}{path}", self.base);
         let answer = self.bytes(method, path, query, body).await?;
         // The parser quotes what it does not understand, whatever its length.
-        let strange = |error: serde_json::Error| error::shown(&format!("its answer is not understood: {error}"));
+        let strange = |error: serde_json::Error| error::printable(&format!("its answer is not understood: {error}"));
         serde_json::from_slice(&answer).map_err(|error| ApiError::unanswered(&shown, strange(error)))
     }
 

@@ -90,7 +90,7 @@ impl ApiError {
             status: Some(status),
             code: text(&error["status"]),
             reason: reason.unwrap_or_default(),
-            message: shown(&message),
+            message: printable(&message),
             retry_after: retry_after.or(delay),
             known: None,
         }
@@ -146,7 +146,7 @@ impl fmt::Display for ApiError {
 impl std::error::Error for ApiError {}
 
 /// Text of somebody else's, for logs and terminals: one line, of bounded length, without control characters.
-pub(super) fn shown(text: &str) -> String {
+pub fn printable(text: &str) -> String {
     let plain: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(MESSAGE_MAX).collect();
     plain.split_whitespace().collect::<Vec<_>>().join(" ")
 }

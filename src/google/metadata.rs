@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 use super::{
     credentials::Fresh,
-    error::{causes, shown},
+    error::{causes, printable},
     exchange,
 };
 use crate::ports::{ErrorKind, PortError};
@@ -143,7 +143,7 @@ impl Metadata {
             _ => ErrorKind::Transient,
         };
         let words = exchange::words(answer).await;
-        let words = shown(&String::from_utf8_lossy(&words));
+        let words = printable(&String::from_utf8_lossy(&words));
         MetadataError::Refused(PortError::new(kind, format!("{}: {path}: {status} {words}", self.shown())))
     }
 

@@ -16,7 +16,7 @@ mod tokens;
 pub use api::{Api, TIME_LIMIT_DEFAULT, path_part};
 pub use credentials::{Credentials, Defaults};
 pub use endpoint::{Endpoints, endpoint, is_loopback};
-pub use error::ApiError;
+pub use error::{ApiError, printable};
 pub use metadata::{METADATA_HOST, METADATA_TIME_LIMIT, Metadata, MetadataError};
 pub use object_credentials::credentials;
 pub use placement::{ClusterPlacement, Placement};

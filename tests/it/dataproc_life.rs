@@ -1,10 +1,7 @@
 //! The provider `dataproc` over the stand-in for Google's services: orders from their beginning to their end, failures,
 //! and what a controller that starts anew finds.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Duration};
 
 use yarn_autoscaler::{
     cloud::{
@@ -16,7 +13,7 @@ use yarn_autoscaler::{
     ports::{ErrorKind, OperationState, Provider},
 };
 
-use crate::fake_google::{FakeGoogle, FakeOptions, Misbehaviour, Rule};
+use crate::fake_google::{FakeGoogle, FakeOptions, Misbehaviour, Rule, until};
 
 /// Longer than a test takes: what comes after it never comes.
 const NEVER: Duration = Duration::from_secs(3_600);
@@ -28,18 +25,6 @@ fn api(fake: &FakeGoogle) -> Api {
 fn provider(fake: &FakeGoogle, scale_down: ScaleDown) -> DataprocProvider {
     let target = Target { project: "p".into(), region: "us-central1".into(), cluster: "gpu1".into() };
     DataprocProvider::new(api(fake), target, scale_down, WorkerNames::default())
-}
-
-/// Waits for what is bound to come.
-async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
-    let begin = Instant::now();
-    loop {
-        if let Some(seen) = look().await {
-            return seen;
-        }
-        assert!(begin.elapsed() < Duration::from_secs(30), "{what} did not come within 30 s");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
 }
 
 /// How the operation ends.

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::fake_google::{
     ClusterHandle, ClusterSpec, FakeGoogle, FakeOptions, Gpus, GroupHandle, GroupSpec, Machines, Misbehaviour,
-    Recorded, Rule,
+    Recorded, Rule, until,
 };
 
 const CLUSTER: &str = "v1/projects/p/regions/us-central1/clusters/gpu1";
@@ -43,18 +43,6 @@ fn past_states(cluster: &ClusterHandle) -> Vec<String> {
     let history = cluster.json()["statusHistory"].clone();
     let states = history.as_array().into_iter().flatten().map(|past| past["state"].as_str().unwrap_or_default().into());
     states.collect()
-}
-
-/// Waits for what is bound to come.
-async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
-    let begin = Instant::now();
-    loop {
-        if let Some(seen) = look().await {
-            return seen;
-        }
-        assert!(begin.elapsed() < Duration::from_secs(30), "{what} did not come within 30 s");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
 }
 
 async fn finished(fake: &FakeGoogle, operation: &Value) -> Value {

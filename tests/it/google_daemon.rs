@@ -16,6 +16,7 @@ use tempfile::TempDir;
 use crate::{
     fake_google::{FakeGoogle, FakeOptions, Misbehaviour, Recorded, Rule},
     fake_yarn::{FakeYarn, NODE_MB},
+    lab::eventually,
 };
 
 /// Longer than anything takes on a busy machine.
@@ -120,11 +121,7 @@ impl Site {
 
     #[track_caller]
     fn until(&self, what: &str, is_so: impl Fn() -> bool) {
-        let begun = Instant::now();
-        while !is_so() {
-            assert!(begun.elapsed() < SOON, "not within {SOON:?}: {what}");
-            thread::sleep(Duration::from_millis(50));
-        }
+        eventually(what, SOON, is_so);
     }
 }
 

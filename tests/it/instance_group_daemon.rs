@@ -4,8 +4,7 @@
 use std::{
     fs,
     process::{Command, Stdio},
-    thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use tempfile::TempDir;
@@ -13,6 +12,7 @@ use tempfile::TempDir;
 use crate::{
     fake_google::{FakeGoogle, FakeOptions, GroupSpec},
     fake_yarn::{FakeYarn, NODE_MB},
+    lab::eventually,
 };
 
 /// Longer than anything takes on a busy machine.
@@ -20,15 +20,6 @@ const SOON: Duration = Duration::from_secs(40);
 
 const POLICY: &str = "workerConfig: {minInstances: 2, maxInstances: 4}\nbasicAlgorithm:\n  yarnConfig:\n    \
                       scaleUpFactor: 1.0\n    scaleDownFactor: 1.0\n    gracefulDecommissionTimeout: 60s\n";
-
-#[track_caller]
-fn until(what: &str, is_so: impl Fn() -> bool) {
-    let began = Instant::now();
-    while !is_so() {
-        assert!(began.elapsed() < SOON, "not within {SOON:?}: {what}");
-        thread::sleep(Duration::from_millis(50));
-    }
-}
 
 #[test]
 fn a_group_grows_by_machines_of_our_own_names() {
@@ -40,7 +31,7 @@ fn a_group_grows_by_machines_of_our_own_names() {
     let group = GroupSpec { base_name: "gpu-w".into(), ..GroupSpec::new("workers", 2) };
     let options = FakeOptions { clusters: Vec::new(), groups: vec![group], ..FakeOptions::default() };
     let cloud = FakeGoogle::start_with(options, yarn.clone());
-    until("the workers run", || yarn.told().nodes.len() == 2);
+    eventually("the workers run", SOON, || yarn.told().nodes.len() == 2);
     {
         let mut told = yarn.told();
         told.pending_mb = 2 * NODE_MB;
@@ -63,7 +54,7 @@ fn a_group_grows_by_machines_of_our_own_names() {
         .stderr(fs::File::create(&log).unwrap())
         .spawn()
         .unwrap();
-    until("four workers run", || yarn.told().nodes.len() == 4);
+    eventually("four workers run", SOON, || yarn.told().nodes.len() == 4);
     daemon.kill().unwrap();
     daemon.wait().unwrap();
 

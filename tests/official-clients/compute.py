@@ -8,6 +8,8 @@ from google.api_core.client_options import ClientOptions
 from google.auth.credentials import AnonymousCredentials
 from google.cloud import compute_v1
 
+from refusal import refused
+
 BASE = sys.argv[1].rstrip("/")
 PROJECT, ZONE, REGION = "p", "us-central1-a", "us-central1"
 PLACE = {"project": PROJECT, "zone": ZONE, "instance_group_manager": "m1"}
@@ -24,14 +26,6 @@ instances = client(compute_v1.InstancesClient)
 region_operations = client(compute_v1.RegionOperationsClient)
 templates = client(compute_v1.InstanceTemplatesClient)
 machine_types = client(compute_v1.MachineTypesClient)
-
-
-def refused(kind, call):
-    try:
-        call()
-    except kind as refusal:
-        return refusal
-    raise AssertionError(f"{kind.__name__} was expected")
 
 
 def done(operation):

@@ -9,6 +9,8 @@ from google.auth.credentials import AnonymousCredentials
 from google.cloud import dataproc_v1
 from google.protobuf import duration_pb2, field_mask_pb2
 
+from refusal import refused
+
 BASE = sys.argv[1].rstrip("/")
 PROJECT, REGION = "p", "us-central1"
 OPTIONS = ClientOptions(api_endpoint=BASE)
@@ -25,14 +27,6 @@ policies = client(dataproc_v1.AutoscalingPolicyServiceClient)
 
 def get(name="gpu1"):
     return clusters.get_cluster(request={**PLACE, "cluster_name": name})
-
-
-def refused(kind, call):
-    try:
-        call()
-    except kind as refusal:
-        return refusal
-    raise AssertionError(f"{kind.__name__} was expected")
 
 
 def resize(mask, primaries=None, secondaries=None, graceful=0, request_id=None):

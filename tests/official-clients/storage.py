@@ -7,19 +7,13 @@ from google.api_core.client_options import ClientOptions
 from google.auth.credentials import AnonymousCredentials
 from google.cloud import storage
 
+from refusal import refused
+
 BASE = sys.argv[1].rstrip("/")
 client = storage.Client(
     project="p", credentials=AnonymousCredentials(), client_options=ClientOptions(api_endpoint=BASE)
 )
 bucket = client.get_bucket("b")
-
-
-def refused(kind, call):
-    try:
-        call()
-    except kind as refusal:
-        return refusal
-    raise AssertionError(f"{kind.__name__} was expected")
 
 
 def generations():

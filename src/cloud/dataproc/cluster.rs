@@ -7,7 +7,7 @@ use std::{
 
 use serde::{Deserialize, Deserializer, de};
 
-use crate::{model::GroupName, ports::PortError};
+use crate::{google::printable, model::GroupName, ports::PortError};
 
 /// Most workers of a group that are believed; a figure beyond it is a mistake, and would be as many made-up names.
 const WORKERS_MAX: u32 = 100_000;
@@ -123,13 +123,6 @@ impl Cluster {
 /// The last word of a URL, of a resource's name or of a short name.
 pub(super) fn short(uri: &str) -> String {
     uri.rsplit('/').next().unwrap_or_default().to_owned()
-}
-
-/// Text of somebody else's, for logs and terminals.
-pub(super) fn printable(text: &str) -> String {
-    const SHOWN: usize = 600;
-    let plain: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(SHOWN).collect();
-    plain.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[derive(Deserialize)]

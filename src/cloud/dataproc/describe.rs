@@ -9,6 +9,7 @@ use super::{
 };
 use crate::{
     cloud::{WorkerNames, machine_type},
+    google::printable,
     model::{Capabilities, Capacity, Group, GroupName, Instance, InstanceState, Readiness, Resources, WorkerTemplate},
     ports::PortError,
 };
@@ -121,7 +122,7 @@ pub(super) fn rival(policy_uri: &str, Target { region, cluster, .. }: &Target) -
     format!(
         "Dataproc scales cluster {cluster} itself, by its policy {}; detach it: gcloud dataproc clusters update {cluster} \
          --region {region} --disable-autoscaling",
-        super::cluster::printable(policy_uri)
+        printable(policy_uri)
     )
 }
 

@@ -2,8 +2,11 @@
 
 use serde::Deserialize;
 
-use super::{cluster::printable, failure};
-use crate::ports::{OperationState, PortError};
+use super::failure;
+use crate::{
+    google::printable,
+    ports::{OperationState, PortError},
+};
 
 /// Longest name of an operation that is believed.
 const NAME_MAX: usize = 512;

@@ -12,9 +12,9 @@ use std::{
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 
-use super::{Target, attached_policy, cluster::printable, meant, operation};
+use super::{Target, attached_policy, meant, operation};
 use crate::{
-    google::Api,
+    google::{Api, printable},
     policy::Policy,
     ports::{ErrorKind, PolicyChange, PolicySource, PortError},
 };

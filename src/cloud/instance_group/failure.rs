@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use crate::{
-    google::ApiError,
+    google::{ApiError, printable},
     ports::{ErrorKind, PortError},
 };
 
@@ -28,8 +28,7 @@ impl WireErrors {
     /// The failure that keeps it from happening longest; `None` where there is none.
     pub(super) fn failure(&self) -> Option<PortError> {
         let worst = self.errors.iter().max_by_key(|error| weight(kind(&error.code)))?;
-        let message: String = worst.message.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-        let message: String = message.chars().take(MESSAGE_MAX).collect();
+        let message: String = printable(&worst.message).chars().take(MESSAGE_MAX).collect();
         Some(PortError::new(kind(&worst.code), format!("{}: {message}", worst.code)))
     }
 }

@@ -19,6 +19,18 @@ use super::{
 /// Far longer than anything takes here, on the slowest machine.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
+/// Waits for what is bound to come of the stand-in.
+pub async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+    let begin = Instant::now();
+    loop {
+        if let Some(seen) = look().await {
+            return seen;
+        }
+        assert!(begin.elapsed() < Duration::from_secs(30), "{what} did not come within 30 s");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
 impl FakeGoogle {
     /// Alters delays, quotas, stock-outs and the like, from now on.
     pub fn alter(&self, change: impl FnOnce(&mut FakeOptions)) {

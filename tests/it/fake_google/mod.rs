@@ -39,7 +39,7 @@ use cloud::Cloud;
 use server::Shared;
 
 pub use self::{
-    handles::{ClusterHandle, GroupHandle},
+    handles::{ClusterHandle, GroupHandle, until},
     http::Recorded,
     misbehave::{Misbehaviour, Rule},
     options::{ClusterSpec, FakeOptions, Gpus, GroupSpec},
