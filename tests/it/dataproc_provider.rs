@@ -415,5 +415,6 @@ async fn an_attached_policy_is_told() {
     assert!(attached.create("ya-22", GroupName::Primary, 1).await.is_err_and(|e| e.kind == ErrorKind::Conflict));
     server.answers(service(cluster()));
     assert_eq!(attached.attached_policy().await.unwrap(), None);
-    assert_eq!(attached.cluster_uuid().await.unwrap(), "11111111-2222-3333-4444-555555555555");
+    let capacity = attached.describe().await.unwrap();
+    assert_eq!(capacity.identity.as_deref(), Some("11111111-2222-3333-4444-555555555555"));
 }

@@ -132,6 +132,8 @@ mod object_policy;
 mod object_state;
 // Objects in a folder and in a bucket: whole or not there, one winner.
 mod objects;
+// What goes over the wire for each call of objects, and for another account's token.
+mod object_wire;
 // `publish`: what is uploaded and what not, the manifest, interruptions, words and exit codes.
 mod publish;
 // A plan's text: columns, long lists, much that is nothing.

@@ -118,14 +118,6 @@ impl DataprocProvider {
         attached_policy(&self.api, &self.target).await
     }
 
-    /// What tells the cluster from another one of its name; empty where Dataproc does not say it.
-    ///
-    /// # Errors
-    /// The cluster cannot be read.
-    pub async fn cluster_uuid(&self) -> Result<String, PortError> {
-        Ok(read_cluster(&self.api, &self.target).await?.uuid)
-    }
-
     fn capabilities(&self) -> Capabilities {
         Capabilities { deletes_named: self.scale_down == ScaleDown::Repair, resizes: true, overlaps: false }
     }
